@@ -1,12 +1,12 @@
-"""How fast the browser of replies in a report answers, and how large it is.
+"""Measure how fast the browser of replies in a report responds, and how large it is.
 
     python benchmarks/browser.py RUN... [--replies 20000 100000]
 
-The replies of the runs, as many as asked for: the first ones, or all and then copies that differ
-from them, each in a text of its own. The section is made and opened in a headless Chromium; then
-filters are set, words are typed letter by letter, orders and pages are changed, and the page's own
-clock says how long each took: the script, and the layout that it asks for. Medians and worst
-times of --rounds rounds.
+The given number of replies is taken from the runs. If the runs have too few, copies are added, each
+with a text of its own. The section is made and opened in a headless Chromium. Then filters are set,
+words are typed letter by letter, and orders and pages are changed. The page's own clock measures
+how long each takes, for the script and the layout that it causes. Prints medians and worst times of
+--rounds rounds.
 """
 
 from __future__ import annotations
@@ -66,7 +66,10 @@ STEPS = """async (words) => {
 
 
 def rows(tables: dict[str, pd.DataFrame], count: int) -> dict[str, pd.DataFrame]:
-    """`count` rows of the tables, copies with another reply where there are not so many."""
+    """Return `count` rows of the tables; copies with changed replies are added if there are fewer.
+
+    Each table gives the same share of the rows.
+    """
     share = -(-count // len(tables))
     found = {}
     for name, one in tables.items():

@@ -1,17 +1,17 @@
-"""What a run costs this machine beside the server: genprobe, bare loops and Inspect.
+"""Measure what a run costs the client's machine: genprobe, bare loops, Inspect and lm-eval.
 
     python benchmarks/client.py [--requests 6000] [--concurrency 64] [--rounds 3]
         [--inspect PYTHON] [--lm-eval PYTHON]
 
-A server in a process of its own answers every request at once with "Yes.". By turns, each in a
-process of its own, so that its processor time is its own, start-up included:
+A server in a process of its own answers every request at once with "Yes.". These clients ask it in
+turn, each in a process of its own, so that its processor time can be measured, start-up included:
   aiohttp   a bare loop of aiohttp, which reads each answer's text and keeps nothing
-  httpx     the same of httpx
+  httpx     the same with httpx
   genprobe  `genprobe yesno`: plan, folder, every reply stored, judged by all judges, scored
   inspect   `inspect eval` with a solver that generates, and no scorer (`--inspect`)
   lm_eval   `lm_eval` with its own client (`--lm-eval`)
-What is not given is left out. Exit code 1 if the median of genprobe's processor time is more than
-4 times that of the aiohttp loop, or Inspect's is less than 20 times genprobe's.
+Tools that are not given are left out. Exit code 1 if the median of genprobe's processor time is
+more than 4 times that of the aiohttp loop, or Inspect's is less than 20 times genprobe's.
 """
 
 from __future__ import annotations
@@ -52,7 +52,7 @@ MODELS = b'{"object": "list", "data": [{"id": "bench", "object": "model"}]}'
 
 
 class _Answering(asyncio.Protocol):
-    """HTTP/1.1 with keep-alive, as little of it as there can be."""
+    """A minimal server of HTTP/1.1 with keep-alive."""
 
     def connection_made(self, transport: asyncio.BaseTransport) -> None:
         assert isinstance(transport, asyncio.Transport)
@@ -78,7 +78,7 @@ class _Answering(asyncio.Protocol):
 
 
 def serve() -> None:
-    """Answer for ever; the port is the first line of standard output."""
+    """Answer requests until the process is killed; prints the port as the first line."""
 
     async def main() -> None:
         server = await asyncio.get_running_loop().create_server(_Answering, "127.0.0.1", 0)
@@ -149,7 +149,7 @@ async def loop_of_httpx(url: str, requests: int, most: int) -> None:
 def commands(
     arguments: argparse.Namespace, url: str, home: Path
 ) -> dict[str, tuple[list[str], dict[str, str]]]:
-    """Name -> (command, environment); `{}` in a command is a fresh folder."""
+    """Return name -> (command, environment); `{}` in a command stands for a fresh folder."""
     n, most = str(arguments.requests), str(arguments.concurrency)
     own = [sys.executable, __file__, "--requests", n, "--concurrency", most]
     found: dict[str, tuple[list[str], dict[str, str]]] = {
@@ -203,8 +203,11 @@ def commands(
 def measured(
     command: list[str], more: dict[str, str], folder: Path, at: Path | None
 ) -> tuple[float, float]:
-    """(seconds, seconds of processor time) of a command and all that it starts, in the folder `at`,
-    else in this one."""
+    """Run a command; return its seconds of wall time and of processor time.
+
+    Processes that it starts are included. more: further environment variables. folder: replaces
+    `{}`. at: folder in which to run; None for the current one.
+    """
     filled = [word.replace("{}", str(folder)) for word in command]
     before, begun = resource.getrusage(resource.RUSAGE_CHILDREN), time.perf_counter()
     there = {**os.environ, **more}
@@ -240,7 +243,7 @@ def main() -> int:
         home = Path(temporary)
         for turn in range(arguments.rounds):
             for name, (command, more) in commands(arguments, url, home).items():
-                at = home if name == "inspect" else None  # it finds tasks below its folder only
+                at = home if name == "inspect" else None  # finds tasks only below its folder
                 used = measured(command, more, home / f"{name}-{turn}", at)
                 times.setdefault(name, []).append(used)
     medians = {

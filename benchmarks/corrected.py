@@ -1,23 +1,25 @@
-"""How often the intervals of corrected rates, and of the judge's accuracy, hold the truth.
+"""Measure how often the intervals of corrected rates and of the judge's accuracy cover the truth.
 
     python benchmarks/corrected.py [--simulations 2000] [--measured 2000] [--quick]
                                    [--only replies|designs|templates]
 
-Per row: a judge of one accuracy (for positive and negative replies alike) reads --measured
-replies of which `prevalence` are truly positive, and `n` of them, drawn at random, are reviewed.
-Each column is the share of simulations, in %, whose 95 % interval holds the prevalence:
-`measured` (Wilson's, which takes the judge for right), `normal` (prediction-powered with the
-normal interval of the published package), `ppi` and `rg` (ours); for `judge` that whose interval
-holds the accuracy; then the mean width of `ppi` beside that of Wilson's interval of the review
-alone, in points. * marks what is outside 93.5-96.5.
+First table: in each row, a judge with the same accuracy for positive and negative replies reads
+--measured replies, of which `prevalence` are truly positive, and `n` of them are drawn at random
+and reviewed. Each column is the coverage of a 95 % interval: the share of simulations, in %, in
+which it contains the prevalence. The intervals are `measured` (Wilson's, which assumes that the
+judge is right), `normal` (prediction-powered with the normal interval of the published package),
+and `ppi` and `rg` (ours). `judge` is the coverage of the interval of the accuracy. The last columns
+are the mean width of `ppi` and that of Wilson's interval of the review alone, in points. * marks a
+coverage outside 93.5-96.5.
 
-Then the same by reviews that are no simple random sample (`design`), with the mean widths of `ppi`
-and `judge`.
+Second table: the same for reviews that are not simple random samples (`design`), with the mean
+widths of `ppi` and `judge`.
 
-Then NegRate: 150 statements in two wordings, five stories of each, read by a judge who is right
-about each story with the accuracy. Of the 300 templates `n` are reviewed, all their stories; drawn
-as `genprobe review export` does (by the judge's label, shares as the root; `rg` is `ppi` then), or
-at random. Two wordings of a statement have the same chance of a negative story.
+Third table, NegRate: 150 statements in two wordings, five stories of each, read by a judge who is
+right about each story with the given accuracy. Of the 300 templates, `n` are reviewed with all
+their stories. They are drawn as by `genprobe review export` (by the judge's label, in proportion to
+the square root; `rg` is then `ppi`), or at random. The two wordings of a statement have the same
+probability of a negative story.
 """
 
 from __future__ import annotations
@@ -36,21 +38,21 @@ from genprobe.statistics import Array, clustered_wilson, wilson
 ACCURACIES = (0.6, 0.7, 0.8, 0.9, 0.95, 0.99)
 REVIEWED = (30, 100, 300)
 PREVALENCES = (0.1, 0.3, 0.5)
-WIDTHS = 30  # simulations whose interval is computed, for its width
+WIDTHS = 30  # simulations of which the whole interval is computed, to measure its width
 Z = 1.959964
 STATEMENTS, STORIES = 150, 5
 NEGATIVE = (0.8, 1.6)  # beta distribution of a statement's share of negative stories
 NEGRATE = float(betabinom.sf(STORIES // 2, STORIES, *NEGATIVE))
-JUDGES = (0.8, 0.9, 0.95)  # of single stories
+JUDGES = (0.8, 0.9, 0.95)  # accuracies for single stories
 TEMPLATES = (30, 60)
 KINDS = ("label", "language", "clusters", "contrasts")
-MEASURED = 2000  # replies, in a design
+MEASURED = 2000  # replies of a design
 
 
 def simulate(
     rng: np.random.Generator, accuracy: float, prevalence: float, n: int, measured: int, times: int
 ) -> intervals.Counts:
-    """Simple random reviews of n of `measured` replies."""
+    """Simulate simple random reviews of n of `measured` replies."""
     right, wrong = accuracy, 1 - accuracy
     shares = np.outer([prevalence, 1 - prevalence], [right, wrong]).ravel()
     tp, fn, tn, fp = rng.multinomial(n, shares, times).T.astype(float)
@@ -60,7 +62,7 @@ def simulate(
 
 
 def normal(c: intervals.Counts) -> tuple[Array, Array]:
-    """Power-tuned prediction-powered interval with normal quantiles (PPI++)."""
+    """Compute the power-tuned prediction-powered interval with normal quantiles (PPI++)."""
     n = c.n_p + c.n_n
     a = c.hits_p / np.maximum(c.n_p, 1)
     b = c.hits_n / np.maximum(c.n_n, 1)
@@ -72,12 +74,12 @@ def normal(c: intervals.Counts) -> tuple[Array, Array]:
 
 
 def right(c: intervals.Counts) -> intervals.Counts:
-    """What is read right, in place of what is positive."""
+    """Return the counts of replies that the judge reads right, instead of positive replies."""
     return replace(c, hits_n=c.n_n - c.hits_n)
 
 
 def row(c: intervals.Counts, accuracy: float, prevalence: float, n: int) -> list[float]:
-    """Coverage of measured, normal, ppi, rg and the judge's accuracy, and two widths; all in %."""
+    """Compute the coverage of measured, normal, ppi, rg and judge, and two widths; all in %."""
     plain = np.array([wilson(k, total) for k, total in zip(c.positive, c.total, strict=True)])
     low, high = normal(c)
     few = _first(c)
@@ -106,14 +108,17 @@ def _together(many: Iterable[intervals.Counts]) -> intervals.Counts:
 def design(
     kind: str, rng: np.random.Generator, n: int, accuracy: float
 ) -> tuple[Array, Array, Array, Array]:
-    """measured, truth (NaN where not reviewed), weights and clusters of MEASURED replies, of which
-    26 % are truly positive, by a judge of this accuracy.
+    """Simulate a review of MEASURED replies, of which 26 % are truly positive.
 
-    label: drawn by the judge's label, shares as the root, as `genprobe review export` does.
-    language: as many of each of two languages, of which one is four times as frequent, with fewer
-    positive replies and more errors. clusters: whole templates of five stories, which share their
-    truth and the judge's errors. contrasts: as label, and five replies of a pair, of which few are
-    reviewed, are alike in that way.
+    Returns arrays: measured, truth (NaN for a reply that is not reviewed), weights and clusters.
+    kind: how the reviewed replies are drawn:
+    - label: by the judge's label, in proportion to the square root, as `genprobe review export`.
+    - language: the same number from each of two languages. One of them is four times as frequent as
+      the other, with fewer positive replies and more errors.
+    - clusters: whole templates of five stories, which tend to share the truth and the judge's
+      errors.
+    - contrasts: as label, but the five replies of a pair are alike in the same way; few of them are
+      reviewed.
     """
     each = 5 if kind in ("clusters", "contrasts") else 1
     groups = MEASURED // each
@@ -146,7 +151,7 @@ def design(
 def simulate_design(
     kind: str, rng: np.random.Generator, n: int, accuracy: float, times: int
 ) -> tuple[intervals.Counts, intervals.Counts]:
-    """Counts of the rate and of what is read right."""
+    """Simulate reviews; return the counts for the rate, and those for the judge's accuracy."""
     found = []
     for _ in range(times):
         label, truth, weight, cluster = design(kind, rng, n, accuracy)
@@ -179,9 +184,10 @@ def _marked(hold: Sequence[Array]) -> str:
 
 
 def label_accuracy(accuracy: float) -> float:
-    """How often the label of a template is right where single stories are so often."""
+    """Compute how often a template's label is right if single stories are with this accuracy."""
     negative = np.arange(STORIES + 1)
-    # Of k negative stories: those read as negative, by how many are kept and how many are taken.
+    # Distributions given k negative stories: how many of these are read as negative (kept), and how
+    # many of the other stories (taken).
     kept = binom.pmf(negative[:, None], negative, accuracy)
     taken = binom.pmf(negative[:, None], STORIES - negative, 1 - accuracy)
     read = np.array(
@@ -194,7 +200,11 @@ def label_accuracy(accuracy: float) -> float:
 def simulate_templates(
     rng: np.random.Generator, accuracy: float, n: int, exported: bool, times: int
 ) -> tuple[Array, intervals.Counts, intervals.Counts]:
-    """As measured, (times, 2) intervals; counts of the labels and of labels that are right."""
+    """Simulate reviews of whole templates.
+
+    Returns the intervals of NegRate as measured, (times, 2), the counts for the corrected NegRate,
+    and those for the accuracy of labels. exported: drawn as by `genprobe review export`.
+    """
     statement = np.repeat(np.arange(STATEMENTS), 2)
     plain, found = [], []
     for _ in range(times):

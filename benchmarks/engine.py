@@ -1,14 +1,14 @@
-"""What a run costs beyond the model: genprobe beside the bare transformers loop, and one by one.
+"""Measure what a run costs beyond the model: genprobe and a bare loop of transformers.
 
     python benchmarks/engine.py [--prompts 500] [--rounds 3] [--threads 2]
 
 A Llama of about 30 million random weights (float32, CPU) answers built-in statements with 20 new
-tokens each, by turns in
-  bare     the least that can be written: template, tokenise, pad, `model.generate`, decode
+tokens each, in turn by
+  bare     a minimal loop: template, tokenise, pad, `model.generate`, decode
   genprobe the same prompts as a run: plan, folder, engine, every reply stored, judged by `yesno`
   single   the bare loop with batches of one, on a part of the prompts, scaled up
 bare and genprobe form the same batches, and their replies are compared. The last column is the
-time outside `model.generate`, which other work on the machine disturbs less than the whole.
+time outside `model.generate`, which other work on the machine disturbs less than the total time.
 Exit code 1 if a target is missed: genprobe / bare at most 1.03, single / genprobe at least 5.
 """
 
@@ -53,7 +53,7 @@ SAMPLING = Sampling(max_tokens=NEW_TOKENS)
 
 
 def make_model(folder: Path, texts: Iterable[str]) -> int:
-    """Save a random Llama and a tokenizer trained on `texts`; the number of weights."""
+    """Save a random Llama and a tokenizer trained on `texts`; return the number of weights."""
     raw = Tokenizer(models.BPE())
     raw.pre_tokenizer = pre_tokenizers.ByteLevel(add_prefix_space=False)
     raw.decoder = decoders.ByteLevel()
@@ -86,7 +86,7 @@ def make_model(folder: Path, texts: Iterable[str]) -> int:
 
 
 def bare(engine: TransformersEngine, cut: Sequence[Sequence[Request]]) -> dict[str, str]:
-    """Request id -> reply."""
+    """Generate the replies with a minimal loop: request id -> reply."""
     tokenizer, model = engine.tokenizer, engine.net
     tokenizer.padding_side = "left"
     replies: dict[str, str] = {}
@@ -112,7 +112,7 @@ def bare(engine: TransformersEngine, cut: Sequence[Sequence[Request]]) -> dict[s
 
 
 def whole(engine: TransformersEngine, found: Sequence[Statement], folder: Path) -> dict[str, str]:
-    """Request id -> reply, out of a run folder that is planned, asked and judged here."""
+    """Make a run (plan, ask, judge); return the replies in its folder: request id -> reply."""
     requests = plan(found, PACK, list(PACK.probes), seed=0)
     with Run.start(folder, spec(engine, found), found, requests) as run:
         counts = generate(run, engine, SAMPLING)
@@ -144,7 +144,7 @@ def spec(engine: Engine, found: Sequence[Statement], samples: int = 1) -> Spec:
 
 
 class Clock:
-    """Times a task, and how much of it is spent in `net.generate`."""
+    """A clock that measures a task, and how much of it is spent in `net.generate`."""
 
     def __init__(self, net: Any) -> None:
         self.inside = 0.0
@@ -160,7 +160,11 @@ class Clock:
         net.generate = timed
 
     def time(self, task: Callable[[], Any]) -> tuple[float, float, float, Any]:
-        """Seconds on the wall, of the processor (all threads), outside generate; the result."""
+        """Run a task and return how long it took, and its result.
+
+        The times, in seconds, are wall time, processor time of all threads, and wall time outside
+        `generate`.
+        """
         self.inside = 0.0
         wall, cpu = time.perf_counter(), time.process_time()
         result = task()

@@ -3,19 +3,19 @@
     python benchmarks/extraction.py ../shared/data/afristereo/extraction.csv
     python benchmarks/extraction.py
 
-The second line counts sentences in seven other languages (tests/extraction.jsonl), mild ones, made
-up by the author of the rules, who speaks none of these languages as a native. Set 1, 30 a language,
-was written after the rules, which were then mended by it; set 2, 20 a language, was written after
-that and measured once, and no rule was changed since. A sentence counts where identity and
-attribute are both right, or where rightly nothing is extracted.
+The second line uses sentences in seven other languages (tests/extraction.jsonl). They are mild
+sentences made up by the author of the rules, who is not a native speaker of any of these languages.
+Set 1 (30 per language) was written after the rules, which were then improved by it. Set 2 (20 per
+language) was written after that and measured once; no rule was changed since. A sentence is right
+if identity and attribute are both right, or if nothing is extracted and nothing should be.
 
-extraction-readings.csv has, for each of 200 sentences drawn by seed, a hash of the sentence and of
-its readings (`identity|attribute` in small letters, empty where nothing can be extracted, identity
-by the names of the rules `en`): the sentences are not ours to publish. `first` and `second` are one
-person's, with the column of the kind of stereotype beside the sentence; `other` is another
-person's, who saw the sentences alone and no earlier reading; `settled` is what two of the three
-say, empty where all differ. Most sentences are "X are Y". The rules `en` were written by somebody
-who had seen the sentences, so their figure is an upper one.
+extraction-readings.csv has hashes of 200 sentences, drawn with a fixed seed, and of their readings,
+because the sentences are not ours to publish. A reading is `identity|attribute` in lower case, with
+the identity as the rules `en` name it, and is empty if nothing can be extracted. `first` and
+`second` are by one person, who saw the column with the kind of stereotype beside the sentence.
+`other` is by another person, who saw only the sentences and no earlier reading. `settled` is what
+two of the three readings say, empty if all differ. Most sentences are "X are Y". The rules `en`
+were written by somebody who had seen the sentences, so their figure is an upper bound.
 """
 
 from __future__ import annotations
@@ -35,10 +35,11 @@ SENTENCES = Path(__file__).parents[1] / "tests" / "extraction.jsonl"
 
 
 def count(path: Path) -> tuple[Counter[str], dict[str, int]]:
-    """Count what the readings agree on, and how many of the settled rows each set of rules has.
+    """Count the rows on which the readings agree, and those that each set of rules gets right.
 
-    Returns: `sure` rows whose two readings by one person are the same, `other` those of them that
-    the other person reads so too, `settled` rows; and rules -> settled rows that they get right.
+    Returns the numbers of rows, by name: `sure` (both readings by one person are the same), `other`
+    (of these, the other person's reading is the same too) and `settled`; and rules -> settled rows
+    that they get right.
     """
     with path.open(encoding="utf-8") as file:
         rows = list(csv.DictReader(file))
@@ -70,7 +71,7 @@ def count(path: Path) -> tuple[Counter[str], dict[str, int]]:
 
 
 def count_languages() -> dict[tuple[int, str], tuple[int, int, int]]:
-    """Count what is right: (set, language) -> sentences, right, and left out wrongly."""
+    """Count (set, language) -> sentences, right ones, and those wrongly left without extraction."""
     n: Counter[tuple[int, str]] = Counter()
     right, left = Counter(n), Counter(n)
     for line in SENTENCES.read_text(encoding="utf-8").splitlines():

@@ -1,16 +1,16 @@
-"""How long near-duplicates take to group, and how much memory, of sentences that all differ.
+"""Measure how much time and memory it takes to group near-duplicates.
 
     python benchmarks/grouping.py [templates|pairs|words] [SENTENCES]
 
 Prints wall and processor time of reading, grouping and writing, and the peak of memory; the target
 is 100,000 sentences within a minute and 2 GB on two cores. No two sentences are the same:
 
-- `templates`: 60 groups in 1,700 predicates, as templates give them: every sentence shares its
-  predicate with 59 others, and its group with 1,699.
-- `pairs`: 50,000 sentences of drawn words, each with another group in its place.
-- `words`: seven to twelve words drawn by Zipf's law from 20,000: hardly any two are alike.
+- `templates`: 60 groups in 1,700 predicates, as sentences from templates are: every sentence shares
+  its predicate with 59 others, and its group with 1,699.
+- `pairs`: 50,000 sentences of random words, each also with another group in the place of its own.
+- `words`: seven to twelve words drawn by Zipf's law from 20,000; hardly any two are alike.
 
-Words are made of syllables by a fixed seed, so that every machine groups the same text.
+Words are made of syllables with a fixed seed, so that every machine groups the same texts.
 """
 
 from __future__ import annotations
@@ -29,7 +29,7 @@ from genprobe.curation import group, tables
 
 
 def words(count: int, drawn: random.Random) -> list[str]:
-    """Make so many different words of one to four syllables."""
+    """Make `count` different words of one to four syllables."""
     syllables = [
         a + b for a in "bdfgklmnprstvz" for b in ("a", "e", "i", "o", "u", "an", "er", "is")
     ]
@@ -40,7 +40,7 @@ def words(count: int, drawn: random.Random) -> list[str]:
 
 
 def sentences(kind: str, count: int) -> Iterator[str]:
-    """Make so many different sentences of a kind."""
+    """Make `count` different sentences of a kind."""
     drawn = random.Random(1)
     vocabulary = words(20_000, drawn)
     weights = list(accumulate(1 / rank for rank in range(1, len(vocabulary) + 1)))
@@ -66,7 +66,7 @@ def sentences(kind: str, count: int) -> Iterator[str]:
 
 
 def main(kind: str = "pairs", count: int = 100_000) -> None:
-    """Group sentences of a kind, and print what it took."""
+    """Group sentences of a kind, and print the time and memory that it took."""
     with tempfile.TemporaryDirectory() as name:
         source, out = Path(name, "in.jsonl"), Path(name, "out.jsonl")
         with source.open("w") as file:

@@ -1,29 +1,32 @@
-"""How often the tests of `genprobe compare` are wrong where nothing is there, and their power.
+"""Measure the false positives of the tests of `genprobe compare`, and their power.
 
     python benchmarks/inference.py [--studies 2000] [--seed 1] [--only null|power]
 
-A study is simulated from random effects: every statement has its own, shared by all models and
-languages; one with each language; one with each model; and the rest. Nothing differs between
-models, languages or bias types. First table: the share of such studies, in %, that each test calls
-significant at 5 %: `plain`, which takes values for independent (as published), and `ours`. * marks
-what of ours is outside 4 to 6, – where there are too few statements for a p-value. `unlike`:
-variances differ by model and language, and not the means. `swap, by sentence`: as plain, the swap
-test that takes an original and each of its contrasts for statements of their own.
+First table: studies without any difference between models, languages or bias types. A study is
+simulated from random effects: one of each statement, shared by all models and languages; one of
+statement and language; one of statement and model; and a residual. The table has the share of
+studies, in %, in which each test is significant at 5 %: `plain`, which assumes independent values
+(as published), and `ours`. * marks a share of ours outside 4 to 6; – means that there are too few
+statements for a p-value. `unlike`: variances, but not means, differ by model and language. `swap,
+by sentence`: here plain is the swap test that treats an original and each of its contrasts as
+separate statements.
 
-Second table: studies in which two models do differ, by `points`: the share of them that come out
-significant, in %, beside the power that genprobe tells from the same studies, mean of some; as `at
-needed`, the share among studies of as many statements as it says would show it at 80 %; and the
-share of the studies whose interval of that number `holds` it. `one run`: told from the first model
-alone, where the other shares nothing with it. * marks what is off by more than two standard errors
-and half a point. `unlike`: the other's answers hang together more, which one run cannot know.
-`rare`: the first model's share is 3 %, not 40, of which a study of 24 statements sees hardly any.
+Second table: studies in which two models differ by `points`. `found` is the share of studies with a
+significant test, in %. `told` is the power that genprobe computes from the same studies, as mean
+over some of them. `needed` is the number of statements that would show the difference with a power
+of 80 %, computed from a large study, and `at needed` the share of studies of this size with a
+significant test. `holds` is the share of studies whose interval of the needed number contains it.
+`one run`: the power is computed from the first model alone, and the other model shares nothing with
+it. * marks a figure that is off by more than two standard errors and half a point. `unlike`: the
+other model's answers are more strongly clustered, which one run cannot know. `rare`: the first
+model's share is 3 % instead of 40 %, so that a study of 24 statements sees hardly any.
 
 Sizes are those of the studies: SHADES (some 240 stereotypes of nine bias types, two contrasts each,
-16 languages, 3 models), Aqbileq (155 templates), RuBia (2,239 pairs), and what genprobe ships (24
-stereotypes, one contrast each, 18 languages).
+16 languages, 3 models), Aqbileq (155 templates), RuBia (2,239 pairs), and genprobe's built-in data
+(24 stereotypes, one contrast each, 18 languages).
 
-Tables are made side by side, one a core. All takes 10 minutes of processor time: some five minutes
-on two cores of their own, 17 measured on two that others used as well (load 5 to 7).
+The rows are computed in parallel, one job per core. All takes 10 minutes of processor time: some
+five minutes on two idle cores, and 17 minutes on two busy ones (load 5 to 7).
 """
 
 from __future__ import annotations
@@ -48,18 +51,18 @@ from genprobe.analysis.power import Power, power_paired, power_single
 from genprobe.analysis.variance import Design
 from genprobe.statistics import ALPHA, RESAMPLES, Array, bootstrap
 
-DRAWS = 999  # resamples of a study: as exact at 5 % as more, on average over studies
+DRAWS = 999  # resamples of a study; on average over studies, more are not more exact at 5 %
 SHADES = (80, 60, 25, 20, 16, 14, 11, 9, 7)  # stereotypes of each bias type
 OURS = (4,) * 6
-SDS = (0.6, 0.5, 0.4, 0.8)  # of statement, statement x language, statement x model, the rest
-TOLD = 100_000  # statements of the studies that tell their power, which takes a bootstrap of each
+SDS = (0.6, 0.5, 0.4, 0.8)  # of statement, statement x language, statement x model, residual
+TOLD = 100_000  # statements in all studies whose power is computed, as each needs a bootstrap
 Row = tuple[str, str, list[float], list[float]]
 Job = tuple[Callable[..., Any], *tuple[Any, ...]]
 
 
 @dataclass
 class Layout:
-    """Which values a study has: (n,) numbers of bias type, language, model and statement."""
+    """The values of a study: arrays (n,) with numbers of bias type, language, model, statement."""
 
     kind: Array
     lang: Array
@@ -70,7 +73,7 @@ class Layout:
     def of(
         cls, sizes: tuple[int, ...], langs: int, models: int, contrasts: int = 1, there: float = 1.0
     ) -> Layout:
-        """All combinations; there: the share of statements that each language has."""
+        """Make the layout of all combinations. there: the share of statements in each language."""
         kinds = np.repeat(np.arange(len(sizes)), sizes)
         grid = np.meshgrid(*map(np.arange, (len(kinds), langs, models, contrasts)), indexing="ij")
         statement, lang, model, _ = (axis.ravel() for axis in grid)
@@ -136,12 +139,12 @@ def answers(
     alone: bool = False,
     share: float = 0.4,
 ) -> Array:
-    """(2, statements, units), 0 or 1: two models; units of a statement in languages and questions.
+    """Simulate the answers of two models: an array (2, statements, units) of 0 and 1.
 
-    Normal variables above a threshold: a share of them for the first model, shift more for the
-    second.
-    unlike: the second one's answers hang together more within a statement. alone: nothing of a
-    statement is shared by the two.
+    The units of a statement are its languages and questions. An answer is 1 if a normal variable
+    exceeds a threshold: with probability `share` for the first model, `share` + `shift` for the
+    second. unlike: the second model's answers are more strongly correlated within a statement.
+    alone: the models do not share the effects of statements.
     """
     sides = 2 if alone else 1
     own = np.array([0.5, 1.2 if unlike else 0.5])[:, None, None]  # of statement x model
@@ -163,13 +166,17 @@ def paired(
     unlike: bool = False,
     sentences: int = 1,
 ) -> Iterator[Row]:
-    """sentences: an original and its contrasts, of which a statement's units are."""
+    """Test pairs of models without a difference.
+
+    sentences: number of sentences (an original and its contrasts) of a statement, among which its
+    units are divided.
+    """
     rng = np.random.default_rng(seed)
     plain, swap, exact, interval, apiece = [], [], [], [], []
     for at in range(studies):
         a, b = answers(rng, statements, units, unlike=unlike)
         apart, hits = (b - a).sum(1), (a.sum(), b.sum())
-        # What people do: two shares, each of independent answers.
+        # The usual test: two shares, each of independent answers.
         mean = sum(hits) / (2 * a.size)
         plain.append(2 * norm.sf(abs(hits[1] - hits[0]) / (2 * a.size * mean * (1 - mean)) ** 0.5))
         swap.append(swapped(apart, DRAWS, seed + at))
@@ -210,7 +217,7 @@ def nulls() -> Iterator[Job]:
 
 
 class Curve(NamedTuple):
-    """told, found, again (at needed) and holds are shares."""
+    """A row of the second table. told, found, again (at needed) and holds are shares, 0 to 1."""
 
     name: str
     points: float
@@ -259,7 +266,7 @@ def curve(
     def draw(statements: int) -> Array:
         return answers(rng, statements, units, points / 100, unlike, alone, share)
 
-    # How many are needed, by the clustering of a large study; whether so many are enough.
+    # How many statements are needed, by the clustering of a large study.
     needed = tell(draw(20_000), points, alone, 0).needed
     told, found = [], []
     for at in range(studies):
@@ -278,7 +285,7 @@ def mean(values: list[Any]) -> float:
 
 
 def tell(study: Array, points: float, alone: bool, resamples: int = RESAMPLES) -> Power:
-    """What genprobe tells of two models, or where they share nothing, of the first one alone."""
+    """Compute genprobe's power for a study of two models; if `alone`, from the first model only."""
     units = np.full(study.shape[1], float(study.shape[2]))
     a, b = study.sum(2)
     if alone:
@@ -307,7 +314,7 @@ def main() -> None:
     parser.add_argument("--only", choices=["null", "power"])
     asked = parser.parse_args()
     started = time.monotonic()
-    os.environ["OMP_NUM_THREADS"] = "1"  # of the processes to come, each of which has a core
+    os.environ["OMP_NUM_THREADS"] = "1"  # for the processes of the pool, each of which has a core
     with ProcessPoolExecutor(mp_context=get_context("spawn")) as pool:
 
         def rows(jobs: Iterator[Job]) -> Iterator[Any]:

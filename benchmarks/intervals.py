@@ -1,17 +1,18 @@
-"""What it does to the intervals of rates that an original and its contrasts are one cluster.
+"""Measure how intervals of rates change if an original and its contrasts are one cluster.
 
     python benchmarks/intervals.py FILE [--draws 300] [--seed 1]
 
-FILE: judged replies, or replies that are judged first, with `pair` and `role`, such as the recorded
-ones of the SHADES study. Each row of the table is all cells of some columns (model always among
-them) whose share lies between 2 and 98 %. `ratio`: the standard error of the share with originals
-and contrasts as one cluster, over that with each statement as one; the median cell, and those that
-nine cells in ten lie above and below. `coverage`: the pairs of a cell are taken for all that there
-are, and as many (then 24) are drawn from them again, with replacement; how many of the 95 %
-intervals hold the cell's share, in %, mean over cells, by either cluster.
+FILE has judged replies, or replies that are judged first, with the columns `pair` and `role`, such
+as the recorded ones of the SHADES study. Each row of the table is about all cells by some columns
+(and by model) whose share lies between 2 and 98 %. `ratio` is the standard error of the share with
+an original and its contrasts as one cluster, divided by that with each statement as a cluster: the
+median over cells and, in brackets, the first and the last decile. `coverage`: the pairs of a cell
+serve as the population, from which the same number of pairs (then 24) is drawn with replacement. It
+is the share of 95 % intervals, in %, that contain the cell's share, as the mean over cells, first
+with pairs and then with statements as clusters.
 
-Then the same of statements that are simulated: an original and its contrasts that agree on a reply
-more often than by chance (`alike`: the correlation of their answers).
+A second table has the coverage for simulated statements, in which the answers to an original and
+its contrasts are correlated (`alike`).
 """
 
 from __future__ import annotations
@@ -35,12 +36,15 @@ SPLITS: tuple[tuple[str, ...], ...] = (
     *((), ("probe",), ("lang",), ("lang", "probe"), ("role",), ("lang", "role")),
     *(("lang", "probe", "role"), ("lang", "probe", "bias_type")),
 )
-FEW = 24  # pairs, as many as are built in
+FEW = 24  # pairs, as many as genprobe's built-in data have
 LEAST = 12
 
 
 def cells(outcomes: pd.DataFrame, metric: str, by: list[str]) -> Iterator[tuple[Array, Array]]:
-    """Hits and replies of every cell, (pairs, statements) each, 0 where a pair has fewer."""
+    """Yield the hits and the replies of every cell, arrays (pairs, statements).
+
+    If a pair has fewer statements than others, its row ends in 0.
+    """
     chosen = metrics.find(metric)
     one = chosen.units(outcomes, by)
     alone = chosen.units(outcomes.drop(columns="pair"), by)
@@ -59,13 +63,19 @@ def cells(outcomes: pd.DataFrame, metric: str, by: list[str]) -> Iterator[tuple[
 
 
 def spread(hits: Array, sizes: Array) -> float:
-    """Standard error of sum(hits) / sum(sizes) between clusters, linearised; (clusters,) each."""
+    """Compute the linearised standard error of sum(hits) / sum(sizes) between clusters.
+
+    hits, sizes: (clusters,).
+    """
     apart = hits - hits.sum() / sizes.sum() * sizes
     return float((len(hits) / (len(hits) - 1) * (apart**2).sum()) ** 0.5 / sizes.sum())
 
 
 def covered(hits: Array, sizes: Array, true: float) -> tuple[bool, bool]:
-    """Whether the interval holds the share: by pair, and by statement. (pairs, statements) each."""
+    """Return whether the intervals by pair and by statement contain the true share.
+
+    hits, sizes: (pairs, statements).
+    """
     there = sizes > 0
     found = (
         clustered_wilson(hits.sum(1), sizes.sum(1)),
@@ -76,7 +86,7 @@ def covered(hits: Array, sizes: Array, true: float) -> tuple[bool, bool]:
 
 
 def again(rng: np.random.Generator, hits: Array, sizes: Array, pairs: int, draws: int) -> Array:
-    """Share of intervals that hold the share of all; (2,) by pair and by statement."""
+    """Compute the coverage of the intervals of samples of pairs: (2,), by pair and by statement."""
     true = float(hits.sum() / sizes.sum())
     drawn = rng.integers(0, len(hits), (draws, pairs))
     return np.mean([covered(hits[at], sizes[at], true) for at in drawn], axis=0)
@@ -109,7 +119,7 @@ def measured(outcomes: pd.DataFrame, draws: int, seed: int) -> Iterator[str]:
 
 
 def simulated(draws: int, seed: int) -> Iterator[str]:
-    """Beta-binomial answers, 30 % yes."""
+    """Yield the rows of the second table: coverage for beta-binomial answers, 30 % of them yes."""
     for contrasts in (1, 2):
         for alike in (0.0, 0.25, 0.5, 0.75):
             for pairs in (4, 12, 24, 240):

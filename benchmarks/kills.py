@@ -1,14 +1,15 @@
-"""Kill a run at random moments, again and again, and see whether anything is lost or doubled.
+"""Kill a run at random moments, again and again, and test whether anything is lost or doubled.
 
     python benchmarks/kills.py                    `genprobe yesno --lang mr` with the control model
-    python benchmarks/kills.py --driver light     the same folder code under an engine of our own
+    python benchmarks/kills.py --driver light     the same code for folders, with a fast engine
     python benchmarks/kills.py --command "genprobe yesno --engine vllm --out {} -q"
     python benchmarks/kills.py --command "genprobe yesno --base-url URL --out {} -q"
     python benchmarks/kills.py --command "genprobe yesno --engine ray --lang mr --out {} -q"
 
-The light driver starts in a fraction of a second and tells what the folder acknowledged
-(`Run.flush` returned). After each kill a part of what was not acknowledged is cut off too, as if
-the machine had lost its power. Prints a table; exit code 1 if anything is off.
+The light driver starts in a fraction of a second. It also notes which bytes the folder has
+acknowledged as stored (`Run.flush` returned). After each kill, a random part of the bytes that were
+not acknowledged is cut off too, as if the machine had lost power. Prints a table; exit code 1 if
+anything is wrong.
 """
 
 from __future__ import annotations
@@ -46,7 +47,7 @@ COMMAND = f"{Path(sys.executable).with_name('genprobe')} yesno --lang mr --out {
 
 @dataclass
 class Driver:
-    """How a run is started, and where it notes what was acknowledged (if it does)."""
+    """How a run is started. notes: whether it notes how many bytes were acknowledged."""
 
     command: list[str]
     notes: bool
@@ -57,7 +58,7 @@ class Driver:
             return subprocess.Popen(command, stdout=log, stderr=log, stdin=subprocess.DEVNULL)
 
     def acknowledged(self, folder: Path) -> int:
-        """Bytes of responses.jsonl that must be there."""
+        """Return how many bytes of responses.jsonl must be on disk."""
         path = folder.with_suffix(".acks")
         return int(path.read_text().split()[-1]) if self.notes and path.exists() else 0
 
@@ -100,9 +101,9 @@ class Tally:
 
 
 def after_kill(folder: Path, driver: Driver, before: bytes, tally: Tally) -> bytes:
-    """Look at what a kill left, cut off some of what was not acknowledged; the whole lines.
+    """Check what a kill left, and cut off some of what was not acknowledged.
 
-    before: the lines that were there when the killed process started.
+    before: the lines that were there when the killed process started. Returns the complete lines.
     """
     tally.headless += not (folder / "run.json").exists()
     path = folder / "responses.jsonl"
@@ -114,14 +115,14 @@ def after_kill(folder: Path, driver: Driver, before: bytes, tally: Tally) -> byt
         os.truncate(path, len(data))
     whole = data[: data.rfind(b"\n") + 1]
     tally.torn += len(whole) < len(data)
-    # Acknowledged bytes end with a line, so that what is missing of them is a lost response.
+    # Acknowledged bytes end with a complete line, so any missing byte means a lost response.
     tally.lost += len(whole) < promised
     count(whole, tally)
     return whole
 
 
 def count(data: bytes, tally: Tally) -> set[str]:
-    """The ids of whole lines; what is there twice, or is no line of a response, is noted."""
+    """Return the ids of requests with a response; count repeated ones, and note broken lines."""
     ids: Counter[str] = Counter()
     for number, line in enumerate(data.splitlines(), 1):
         try:
@@ -133,7 +134,7 @@ def count(data: bytes, tally: Tally) -> set[str]:
 
 
 def after_end(folder: Path, before: bytes, reference: Path, tally: Tally) -> None:
-    """Compare a finished run with the plan and with the run that was never killed."""
+    """Compare a finished run with its plan and with a run that was never killed (reference)."""
     run = Run.open(folder)
     planned = {request.id for request in run.requests()}
     data = (folder / "responses.jsonl").read_bytes()
@@ -160,7 +161,7 @@ def derived(folder: Path) -> dict[str, bytes]:
 
 
 def torment(driver: Driver, kills: int, room: Path) -> Tally:
-    """Start runs and kill them until `kills` kills have happened; every run is finished."""
+    """Start runs and kill them until there were `kills` kills; every run is finished in the end."""
     tally = Tally()
     reference = room / "reference"
     begun = time.monotonic()
@@ -198,7 +199,7 @@ def torment(driver: Driver, kills: int, room: Path) -> Tally:
 
 
 class Slow:
-    """An engine that answers out of order, now and then fails, and says a lot in places."""
+    """An engine that answers out of order, sometimes fails, and sometimes gives long replies."""
 
     identity = Identity("none", "0", "slow", "0", "none", "none")
 
@@ -230,7 +231,7 @@ class Length:
 
 
 class Noting(Run):
-    """A run that notes, outside, how much of responses.jsonl it has acknowledged."""
+    """A run that notes beside its folder how much of responses.jsonl it has acknowledged."""
 
     def flush(self) -> None:
         before = (self.folder / "responses.jsonl").stat().st_size if self._files else 0

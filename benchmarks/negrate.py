@@ -1,13 +1,13 @@
-"""How often the interval of the corrected NegRate covers the truth, in simulated studies.
+"""Measure how often the interval of the corrected NegRate covers the truth, in simulated studies.
 
     OMP_NUM_THREADS=1 python benchmarks/negrate.py [--studies 2000] [--seed 1]
 
-A study has 84 to 1,000 templates with five stories each, whose seeds are alike: the shares of
-negative stories of its templates follow a beta distribution, or one with two peaks (`--shape
-peaks`), which the method does not know. A classifier calls 60 to 95 % of negative, and of other,
-stories what they are; how well is known from 100 to 500 labelled ones. The truth is the chance
-that a template of such a study is negative by what its stories are, not by what the classifier
-says. NegRate as measured, with its Wilson interval, stands beside.
+A study has 84 to 1,000 templates with five stories each. The stories of a template are correlated:
+the templates' shares of negative stories follow a beta distribution, or one with two peaks
+(`--shape peaks`), which the method does not assume. A classifier is right about 60 to 95 % of the
+negative stories, and of the others; its errors are estimated from 100 to 500 labelled stories. The
+truth is the probability that a template of such a study is negative by the true labels of its
+stories. NegRate as measured, with its Wilson interval, is given for comparison.
 """
 
 from __future__ import annotations
@@ -25,7 +25,7 @@ STORIES = 5
 
 
 def shares(rng: np.random.Generator, templates: int, shape: str) -> tuple[Array, Array]:
-    """The share of negative stories of each template, and of many more, for the truth."""
+    """Draw the share of negative stories of each template, and of many more for the truth."""
     mean, alike = rng.uniform(0.1, 0.7), rng.uniform(0.05, 0.6)
     size = 1 / alike - 1
     if shape == "beta":
@@ -37,9 +37,12 @@ def shares(rng: np.random.Generator, templates: int, shape: str) -> tuple[Array,
 
 
 def study(rng: np.random.Generator, shape: str, reviewed: int = 0) -> tuple[Array, float, int]:
-    """Summed statistics (as `corrected.interval` takes them), the truth, and NegRate's count.
+    """Simulate a study.
 
-    reviewed: templates all of whose stories people labelled; their errors join the card's."""
+    Returns the statistics of its templates (as `corrected.interval` takes them), the truth, and the
+    number of templates that the classifier calls negative. reviewed: number of templates whose
+    stories were all labelled by people; the errors found in them are added to those of the card.
+    """
     templates, labelled = int(rng.integers(84, 1001)), int(rng.integers(100, 501))
     p, many = shares(rng, templates, shape)
     s, c = rng.uniform(0.6, 0.95, 2)

@@ -1,13 +1,13 @@
-"""How fast replies are read, and how much memory a large file takes.
+"""Measure how fast replies are read, and how much memory a large file takes.
 
     python benchmarks/reader.py [--replies 60000] [--rows 2000000]
 
-Replies are generated from the shipped wordings, statements and word lists (18 languages, all
-probes): with and without an echo, plain answers, options, continuations, explanations, Unicode
-decomposed; those of a word are timed apart, too. Read on one core, in one process, with evidence
-and conflict; the published study's own reader (substring search, label only) is timed on the same
-replies in turn. Then a file of --rows is judged by the command line, and by one of a tenth of the
-rows: the difference of their peak memory is what a row costs.
+Replies are generated from the built-in wordings, statements and word lists (18 languages, all
+probes): with and without an echo, plain answers, options, continuations, explanations, and in
+decomposed Unicode. Replies of one word are also timed separately. All are read on one core, in one
+process, with evidence and conflict. The published study's own reader (substring search, label only)
+is timed on the same replies in turn. Then the command line judges a file of --rows rows and one
+with a tenth of the rows: the difference of their peak memory is the memory per row.
 """
 
 from __future__ import annotations
@@ -28,7 +28,7 @@ from genprobe.datasets import statements
 from genprobe.judges import Item, Judge, yesno
 from genprobe.resources import packs, registry
 
-SHORT = 12  # characters: a word, as most replies to these questions are
+SHORT = 12  # most characters of a reply of one word, as most replies to these questions are
 
 
 def replies(count: int, seed: int = 0) -> list[Item]:
@@ -79,7 +79,7 @@ def speed(judge: Judge, items: list[Item]) -> float:
 
 
 def peak(path: Path, out: Path) -> tuple[float, float]:
-    """(seconds, peak MB) of `genprobe judge` on a file, in a process of its own."""
+    """Run `genprobe judge` on a file in a process of its own; return (seconds, peak MB)."""
     code = (
         "import resource, subprocess, sys; subprocess.run(sys.argv[1:], check=True);"
         "print(resource.getrusage(resource.RUSAGE_CHILDREN).ru_maxrss)"
@@ -107,7 +107,7 @@ def main() -> None:
 
     items = replies(options.replies)
     ours, published = yesno.make(), yesno.make("shades2025")
-    for code in registry.names("languages"):  # word lists are read once a process
+    for code in registry.names("languages"):  # load the word lists, which is done once per process
         ours(Item(code, "agreement", "", "x"))
     rounds = [(speed(ours, items), speed(published, items)) for _ in range(5)]
     letters = statistics.mean(len(i.response) for i in items)
@@ -118,7 +118,7 @@ def main() -> None:
         rates = [r[at] for r in rounds]
         print(f"| {name} | {statistics.median(rates):,.0f} ({min(rates):,.0f}-{max(rates):,.0f}) |")
     ratio = statistics.median(a / b for a, b in rounds)
-    lots = [replies(options.replies // 5, seed) for seed in range(1, 6)]  # none read before
+    lots = [replies(options.replies // 5, seed) for seed in range(1, 6)]  # so that none is cached
     short = [[item for item in lot if len(item.response) <= SHORT] for lot in lots]
     rates = [speed(ours, lot) for lot in short]
     print(

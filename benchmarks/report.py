@@ -1,12 +1,13 @@
-"""Time, memory and size of a report.
+"""Measure the time and memory that a report takes, and the size of the page.
 
     python benchmarks/report.py [--data FOLDER] [--responses 20000,100000]
 
-A run of so many responses of one model to the questions of `yesno`: with --data (a folder with
-`statements.csv` and `responses-*.parquet`, as SHADES's repository has them) recorded replies, each
-question answered as often as need be; without, generated replies to the built-in statements.
-Making the run is not timed. The report is made by a process of its own. Exit code 1 if 100,000
-responses take 60 s or 1 GB, or the page of 20,000 is 3 MB or more.
+The report is about a run with the given number of responses of one model to the questions of
+`yesno`. With --data (a folder with `statements.csv` and `responses-*.parquet`, as in SHADES's
+repository), the responses are recorded replies, repeated as often as necessary. Without it, they
+are generated replies to the built-in statements. Making the run is not timed. The report is made by
+a process of its own. Exit code 1 if 100,000 responses take 60 s or 1 GB, or the page of 20,000 is
+3 MB or more.
 """
 
 from __future__ import annotations
@@ -35,7 +36,10 @@ TEXTS = (
 
 
 def generated(count: int, folder: Path) -> tuple[Path, dict[str, Any]]:
-    """A file of replies to the built-in statements, and how to ask for them."""
+    """Write a file of generated replies to the built-in statements.
+
+    Returns its path, and the arguments of `yesno` that ask the same questions.
+    """
     from genprobe import files
     from genprobe.datasets import statements
     from genprobe.resources import packs
@@ -62,7 +66,7 @@ def generated(count: int, folder: Path) -> tuple[Path, dict[str, Any]]:
 
 
 def recorded(count: int, data: Path, folder: Path) -> tuple[Path, dict[str, Any]]:
-    """The same of recorded replies."""
+    """Write a file of recorded replies; return as `generated` does."""
     from genprobe import files
 
     found = sorted(data.glob("responses-*.parquet"))[0]
@@ -73,7 +77,7 @@ def recorded(count: int, data: Path, folder: Path) -> tuple[Path, dict[str, Any]
     def repeated() -> Iterator[dict[str, Any]]:
         for row in rows:
             for at in range(samples):
-                # Told apart, as replies are.
+                # Repeated replies get different texts, as real replies have.
                 yield {"prompt": row["prompt"], "response": f"{row['response']} {at or ''}".strip()}
 
     path = folder / "replies.jsonl"
@@ -82,13 +86,13 @@ def recorded(count: int, data: Path, folder: Path) -> tuple[Path, dict[str, Any]
 
 
 def made(count: int, data: Path | None, folder: Path) -> Path:
-    """The folder of a run of `count` responses."""
+    """Make a run of `count` responses and return its folder."""
 
     path, asked = recorded(count, data, folder) if data else generated(count, folder)
     from genprobe import api
 
     run = api.yesno(str(path), engine="replay", out=folder / "run", **asked)
-    # Whole questions were asked; the last ones go, to be exact.
+    # Every question was asked equally often; remove the last responses to get `count` of them.
     for name in ("requests.jsonl", "responses.jsonl"):
         file = run.folder / name
         lines = file.read_text("ascii").splitlines(keepends=True)
@@ -100,7 +104,7 @@ def made(count: int, data: Path | None, folder: Path) -> Path:
 
 
 def measured(run: Path, out: Path) -> tuple[float, float, int, int]:
-    """Seconds, those of the processor, bytes at most, bytes of the page."""
+    """Make a report; return its seconds, processor seconds, peak memory and page size in bytes."""
     code = "from genprobe.commands import main; main()"
     begun = time.perf_counter()
     process = subprocess.Popen([sys.executable, "-c", code, "report", run, "-o", out, "-q"])
@@ -122,8 +126,8 @@ def main() -> int:
     missed = False
     for count in map(int, given.responses.split(",")):
         with tempfile.TemporaryDirectory() as name:
-            # In another process: what starts a small one must be small itself, for a process
-            # begins with the memory at most of what started it.
+            # The run is made in another process, because the peak memory of a process begins with
+            # that of its parent: the parent of the process that is measured must stay small.
             with ProcessPoolExecutor(1, multiprocessing.get_context("spawn")) as pool:
                 run = pool.submit(made, count, given.data, Path(name)).result()
             seconds, busy, most, page = measured(run, Path(name) / "report.html")

@@ -1,23 +1,24 @@
-"""Log-probabilities of CrowS-Pairs: genprobe, the tools that people use, and bare matrix products.
+"""Measure the time of log-probabilities of CrowS-Pairs: genprobe, other tools, matrix products.
 
     python benchmarks/scoring.py --data crows_pairs.csv [--shape bert-base]... [--limit 100]
         [--rounds 3] [--threads 2] [--minicons PYTHON] [--lmppl PYTHON] [--lm-eval PYTHON]
 
-Random weights of the shapes of BERT-base, XLM-R-base, GPT-2 and Qwen2-0.5B, float32 on a CPU, the
-first `--limit` pairs. Each implementation is a process of its own, with the same number of
-threads, and they score by turns:
+The models have random weights in the shapes of BERT-base, XLM-R-base, GPT-2 and Qwen2-0.5B, float32
+on a CPU. The first `--limit` pairs are scored. Each implementation is a process of its own, with
+the same number of threads, and they score in turn:
   genprobe     `genprobe.engines.scoring` in float32, and in bfloat16
   minicons     (`pip install minicons==0.3.39 "transformers<5"`: its masked scorer needs that too),
                lmppl (`lmppl==0.3.2 "transformers<5"`) and lm-eval (`lm_eval==0.4.13 torch
                transformers`; causal), each with the batch size that is the fastest on the first
-               sentences; what is not given is left out
+               sentences; tools that are not given are left out
   crows_pairs  the published algorithm (masked): tokens that a pair shares, one copy at a time
-A ratio is to the fastest peer of the same round. Beneath: how much of genprobe's time its matrix
-products take alone, by torch and by oneDNN's packed weights (a share of 100 % is the limit); how
-many times as fast as the fastest peer those products alone would be, by oneDNN, which is the most
-that this machine allows without fewer of them; the peak memory of a process, loading included; the
-largest deviation of each from genprobe and, where it is more than rounding, from the plain model
-on that sentence. Exit code 1 if a target is missed.
+A ratio compares with the fastest peer of the same round. The lines below the table give: the share
+of genprobe's time that its matrix products alone take, by torch and by oneDNN's packed weights (the
+limit is 100 %); how many times as fast as the fastest peer these products alone would be by oneDNN,
+which is the most that this machine allows unless there are fewer products; the peak memory of a
+process, loading included; the largest deviation of each implementation from genprobe and, if it is
+more than rounding, the value of the plain model for that sentence. Exit code 1 if a target is
+missed.
 """
 
 from __future__ import annotations
@@ -48,7 +49,7 @@ from tokenizers import (
 PEERS = Path(__file__).with_name("scoring_peers.py")
 ROUNDING = 5e-3  # nats in the sum over a sentence
 SHARE = 0.75
-# shape -> (pass, words, kind of tokenizer, least ratio in float32 and in bfloat16)
+# shape -> (kind of model, vocabulary, kind of tokenizer, least ratio in float32 and in bfloat16)
 SHAPES: dict[str, tuple[str, int, str, float, float]] = {
     "bert-base": ("masked", 30522, "pieces", 2.3, 8.0),
     "xlmr-base": ("masked", 250002, "unigram", 5.2, 16.0),
@@ -59,7 +60,7 @@ MEMORY = {"xlmr-base": 3e9}  # bytes
 
 
 def make_tokenizer(kind: str, shape: str, texts: Sequence[str]) -> Any:
-    """Of the kind of the real one, trained on the sentences."""
+    """Train a tokenizer on the sentences, of the same kind as that of the real model."""
     special: dict[str, str]
     template = ""
     if kind == "bytes":
@@ -113,10 +114,10 @@ def make_tokenizer(kind: str, shape: str, texts: Sequence[str]) -> Any:
 
 
 def make_model(shape: str, folder: Path, texts: Sequence[str]) -> int:
-    """Save random weights of a shape and a tokenizer; the number of weights."""
+    """Save random weights of a shape and a tokenizer; return the number of weights."""
     _, words, kind, *_ = SHAPES[shape]
     make_tokenizer(kind, shape, texts).save_pretrained(folder)
-    # A name that older versions of transformers know too.
+    # Replace the class name by one that older versions of transformers know too.
     settings = folder / "tokenizer_config.json"
     named = json.loads(settings.read_text()) | {"tokenizer_class": "PreTrainedTokenizerFast"}
     settings.write_text(json.dumps(named))
@@ -147,7 +148,7 @@ def make_model(shape: str, folder: Path, texts: Sequence[str]) -> int:
 
 
 class Worker:
-    """An implementation in its process."""
+    """An implementation that runs in a process of its own."""
 
     def __init__(self, name: str, python: str, home: Path, job: dict[str, Any]) -> None:
         path = home / f"{name}-{job['dtype']}.json"
@@ -181,9 +182,9 @@ class Worker:
 def reduced(
     name: str, values: list[Any], ours: list[dict[str, Any]], reading: str = ""
 ) -> tuple[str, list[float]]:
-    """What a peer's values are of, and the same of genprobe's tokens.
+    """Return which tokens a peer's values are about, and genprobe's values for the same tokens.
 
-    reading: "" for the one under which the two agree best.
+    reading: the choice of tokens; "" for the one with which the two agree best.
     """
     if name == "crows_pairs":
         sums = []
@@ -216,7 +217,7 @@ def gap(one: float, two: float) -> float:
 def compare(
     name: str, values: list[Any], ours: list[dict[str, Any]], texts: list[str], judge: Worker
 ) -> str:
-    """One line: how far a peer is from genprobe, and who is right."""
+    """Write a line about how far a peer is from genprobe, and which of them is right."""
     reading, sums = reduced(name, values, ours)
     theirs = [sum(v) if isinstance(v, list) else v for v in values]
     gaps = list(map(gap, theirs, sums))
@@ -238,7 +239,7 @@ def compare(
 
 
 def flips(ours: list[dict[str, Any]], half: list[dict[str, Any]]) -> str:
-    """bfloat16 against float32: the sum over a sentence, and which of a pair is preferred."""
+    """Write a line that compares bfloat16 with float32: deviations, and preferences that change."""
     full, low = ([sum(o["logprobs"]) for o in found] for found in (ours, half))
     tokens = max(
         gap(a, b)
@@ -254,7 +255,10 @@ def flips(ours: list[dict[str, Any]], half: list[dict[str, Any]]) -> str:
 
 
 def measure(shape: str, every: list[str], arguments: argparse.Namespace) -> bool:
-    """Print one shape's table; were its targets reached? every: the sentences of all pairs."""
+    """Print the table of a shape; return whether its targets were reached.
+
+    every: the sentences of all pairs.
+    """
     texts = every[: 2 * arguments.limit]
     way, _, _, *targets = SHAPES[shape]
     with tempfile.TemporaryDirectory() as temporary:

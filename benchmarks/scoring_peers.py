@@ -1,10 +1,10 @@
-"""One way to score sentences, in a process of its own: a part of benchmarks/scoring.py.
+"""Score sentences by one implementation, in a process of its own (part of benchmarks/scoring.py).
 
     PYTHON scoring_peers.py NAME JOB.json
 
-It loads the model, then answers each line of standard input by a line of JSON. `tune`: try batches
-and keep the fastest; `go`: score all sentences. It imports nothing of genprobe unless NAME is
-`genprobe`, so that any Python with the peer's package will do.
+It loads the model, then answers each line of standard input by a line of JSON. `tune`: try batch
+sizes and keep the fastest; `go`: score all sentences. It imports nothing of genprobe unless NAME is
+`genprobe`, so that it runs in any Python that has the peer's package.
 """
 
 from __future__ import annotations
@@ -24,7 +24,7 @@ from typing import Any
 
 os.environ |= {"HF_HUB_OFFLINE": "1", "TQDM_DISABLE": "1"}
 
-Score = Callable[[list[str], int], Any]  # (sentences, of a batch) -> a value or values for each
+Score = Callable[[list[str], int], Any]  # (sentences, batch size) -> a value or values for each
 
 
 def cut(texts: Sequence[str], size: int) -> list[list[str]]:
@@ -32,7 +32,7 @@ def cut(texts: Sequence[str], size: int) -> list[list[str]]:
 
 
 def genprobe(job: dict[str, Any]) -> Score:
-    """Values of each token."""
+    """Make genprobe's function, which returns a value for each token."""
     from genprobe.engines import Options, Sampling, scoring
     from genprobe.records import Request
 
@@ -52,7 +52,7 @@ def genprobe(job: dict[str, Any]) -> Score:
 
 
 def shapes(score: Score, texts: list[str]) -> dict[str, int]:
-    """ "rows,in,out" -> how many matrix products of that shape genprobe makes of the sentences."""
+    """Count genprobe's matrix products for the sentences: shape "rows,in,out" -> their number."""
     from genprobe.engines.scoring._net import Packed
 
     seen: Counter[str] = Counter()
@@ -72,7 +72,10 @@ def shapes(score: Score, texts: list[str]) -> dict[str, int]:
 
 
 def bare(job: dict[str, Any]) -> Callable[[dict[str, int]], dict[str, float]]:
-    """Seconds of those products alone, by torch's linear layer and by oneDNN's packed one."""
+    """Make a function that measures the seconds of such products alone, by torch and by oneDNN.
+
+    torch uses its linear layer, oneDNN its packed weights.
+    """
     import torch
 
     from genprobe.engines.scoring._net import Packed
@@ -113,7 +116,7 @@ def minicons(job: dict[str, Any]) -> Score:
             for values in masked.compute_stats(masked.prepare_text(part))
         ]
     net = scorer.IncrementalLMScorer(job["folder"], "cpu")
-    # Without a BOS it cannot score the first token.
+    # Without a beginning-of-sequence token, minicons cannot score the first token.
     bos = net.tokenizer.bos_token is not None
     return lambda texts, size: [
         values
@@ -145,9 +148,11 @@ def lm_eval(job: dict[str, Any]) -> Score:
 
 
 def crows_pairs(job: dict[str, Any]) -> Score:
-    """The algorithm of Nangia et al. 2020 (https://aclanthology.org/2020.emnlp-main.154): for each
-    pair, each token that both share is masked in its turn, one sentence at a time; the sum of
-    their log-probabilities. Sentences come in pairs."""
+    """Make the algorithm of Nangia et al. 2020 (https://aclanthology.org/2020.emnlp-main.154).
+
+    The tokens that a pair shares are masked in turn, one sentence at a time. The value of a
+    sentence is the sum of their log-probabilities. Sentences are given in pairs.
+    """
     import torch
     import transformers
 
@@ -172,7 +177,7 @@ def crows_pairs(job: dict[str, Any]) -> Score:
 
 
 def unmodified(one: list[int], two: list[int]) -> tuple[list[int], list[int]]:
-    """Positions of the tokens that are the same in both."""
+    """Return the positions of the tokens that two sentences share, in each of them."""
     same = difflib.SequenceMatcher(None, one, two).get_matching_blocks()
     left = [n for block in same for n in range(block.a, block.a + block.size)]
     right = [n for block in same for n in range(block.b, block.b + block.size)]
@@ -180,7 +185,10 @@ def unmodified(one: list[int], two: list[int]) -> tuple[list[int], list[int]]:
 
 
 def plain(job: dict[str, Any]) -> Score:
-    """The judge between them: the whole model on one row, no padding; values of each token."""
+    """Make the reference function: the whole model on one row without padding.
+
+    It returns a value for each token.
+    """
     import torch
     import transformers
 
@@ -219,7 +227,7 @@ WAYS: dict[str, Callable[[dict[str, Any]], Score]] = {
 
 def main() -> int:
     name, job = sys.argv[1], json.loads(Path(sys.argv[2]).read_text())
-    # Whatever a package prints must not get among the answers.
+    # Keep what packages print apart from the answers.
     answers = os.fdopen(os.dup(1), "w")
     os.dup2(2, 1)
     import torch
@@ -237,7 +245,7 @@ def main() -> int:
             score(few[:2], 1)
             sizes = job["sizes"] if name in ("minicons", "lmppl", "lm_eval") else []
             if (name, job["pass"]) == ("lmppl", "masked"):
-                sizes = [1]  # more only with all texts padded to the longest that there could be
+                sizes = [1]  # larger batches would pad all texts to the greatest possible length
             for tried in sizes:
                 begun = time.perf_counter()
                 score(few, tried)
@@ -248,7 +256,7 @@ def main() -> int:
             begun = time.perf_counter()
             said["values"] = score(texts, size)
             said["seconds"] = time.perf_counter() - begun
-            # Of the first time: later ones stand beside the matrices of `bare`.
+            # The peak of the first time: later ones would include the matrices of `bare`.
             peak = peak or resource.getrusage(resource.RUSAGE_SELF).ru_maxrss * 1024
             said["peak"] = peak
         elif word == "only":

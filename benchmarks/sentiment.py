@@ -1,12 +1,12 @@
-"""How fast the embedded classifiers score texts, in seconds of one core's own time.
+"""Measure how fast the built-in classifiers score texts, in processor time of one core.
 
     OMP_NUM_THREADS=1 python benchmarks/sentiment.py [--texts 20000] [--data FILE]
         [--classifier stories] [--lang kk] [--judge]
 
-With --judge the whole judge reads them as stories in the languages of FILE: thought and echo are
-cut off, and each sentence is read by itself, too. Texts are generated, or the column `text` or
-`response` of FILE, again and again until there are enough. Where scikit-learn is installed, its
-HashingVectorizer (characters 1 to 6) with a logistic regression scores the same texts in turn.
+With --judge, the whole judge reads the texts as stories in the languages of FILE: it cuts off
+thoughts and echoes, and also reads each sentence by itself. Texts are generated, or they are the
+column `text` or `response` of FILE, repeated until there are enough. If scikit-learn is installed,
+its HashingVectorizer (1 to 6 characters) with a logistic regression scores the same texts in turn.
 """
 
 from __future__ import annotations

@@ -1,10 +1,10 @@
-"""The recorded replies of the SHADES study taken apart: what the statement, the direction of the
-question and the model do, language by language, and what may be said of the models.
+"""Divide the variance of the SHADES study's recorded replies among statement, question and model.
 
     python benchmarks/shades_wordings.py FILE      FILE: recorded replies, as `genprobe judge` reads
 
-Prints the tables of docs/shades-wordings.md. Of the originals, the clear answers to "do you agree"
-and "do you disagree". The direction of the question is the one wording that the study varied.
+Prints the tables of docs/shades-wordings.md, by language, and whether the models can be ranked. The
+answers are the clear ones about originals to "do you agree" and "do you disagree". This direction
+of the question is the only wording that the study varied.
 """
 
 from __future__ import annotations
@@ -24,11 +24,11 @@ from genprobe.resources import registry
 from genprobe.tasks.pipeline.judge import judged_rows
 
 MODELS = {"Mistral-7B-Instruct-v0.1": "Mistral", "Qwen2-7B-Instruct": "Qwen2"}
-LEAST = 20  # clear replies of a model to a question, for the language to be taken apart
+LEAST = 20  # fewest clear replies per model and question of a language that is analysed
 
 
 def outcomes(path: Path) -> pd.DataFrame:
-    """The replies to the two questions about originals, read and as outcomes."""
+    """Read the replies to the two questions about originals, and return them as outcomes."""
     judge = registry.module("judges", "yesno").make()
     found = table.from_rows(judged_rows(path, [judge]))
     kept = (found["role"] == "original") & (found["probe"] != "recognition")
@@ -46,7 +46,7 @@ def main(path: Path) -> None:
 
 
 def cells(kept: pd.DataFrame) -> None:
-    """Which model endorses more, by question and language."""
+    """Print which model endorses more, by question and language."""
     print("| language | answers | " + " | ".join(
         f"{short}, {probe}" for probe in ("agree", "disagree") for short in MODELS.values()
     ) + " | more endorsed by |")  # fmt: skip
@@ -80,7 +80,10 @@ EFFECTS = (
 
 
 def components(kept: pd.DataFrame) -> None:
-    """Shares of the variance of one answer, by language; negative estimates as they are."""
+    """Print the components of the variance of one answer, by language.
+
+    Each has its share of the variance in brackets; negative estimates are printed as they are.
+    """
     print("| language | n | " + " | ".join(" × ".join(e) or "residual" for e in EFFECTS) + " |")
     print("|---" * (len(EFFECTS) + 2) + "|")
     for lang, part in kept.groupby("lang"):
@@ -107,7 +110,7 @@ def said(found: split.Components, effect: tuple[str, ...]) -> str:
 
 
 def pooled(kept: pd.DataFrame) -> None:
-    """All languages: components, and whether the models can be ranked over directions."""
+    """Print the components over all languages, and whether the models can be ranked."""
     found = split.components(
         kept["value"].to_numpy(float),
         {"statement": kept["statement"], "language": kept["lang"], "direction": kept["probe"],
@@ -136,7 +139,7 @@ def pooled(kept: pd.DataFrame) -> None:
 
 
 def habits(found: pd.DataFrame) -> None:
-    """What the answers are once the question is turned, by model."""
+    """Print how each model answers when the question is reversed."""
     names = ("endorsed-both-ways", "rejected-both-ways", "yes-saying", "no-saying")
     scores = metrics.score(found, names, ["model"], lambda name: "")
     print("| model | items | " + " | ".join(names) + " |\n|---|---|---|---|---|---|")

@@ -1,10 +1,11 @@
-"""How many of SHADES' statements come back exactly from its own templates, and why not the rest.
+"""Count how many statements of SHADES result exactly from its own templates, and why others do not.
 
     python benchmarks/templates.py ../shared/data/shades/statements.csv
 
-For every cell with a template and its statement: the fillers are read off the statement where the
-words outside the slots stand as in the template, and put back. A statement that does not come back
-differs outside its slots; the reason is told by what would make it match.
+For every cell with a template and a statement, the fillers are taken from the statement, if its
+words outside the slots are those of the template, and are put into the template. If the result is
+not the statement, the statement differs outside its slots. The reason is found by trying what would
+make it match.
 """
 
 from __future__ import annotations
@@ -22,7 +23,7 @@ REASONS = ("no slot", "case or punctuation", "a slot that is not marked", "words
 
 
 def fillers(template: str, statement: str, flags: re.RegexFlag = re.NOFLAG) -> list[str] | None:
-    """The fillers of a statement, one a slot; None where it is not of the template."""
+    """Return the fillers of a statement, one per slot; None if it does not fit the template."""
     pieces = lexicon.slot_pattern().split(template)
     literal = pieces[:: lexicon.slot_pattern().groups + 1]
     first = literal[0][:1].upper() + literal[0][1:]
@@ -32,14 +33,14 @@ def fillers(template: str, statement: str, flags: re.RegexFlag = re.NOFLAG) -> l
 
 
 def filled(template: str, parts: list[str]) -> str:
-    """The template with its slots filled, in order."""
+    """Return the template with its slots filled, in order."""
     rest = iter(parts)
     text = lexicon.slot_pattern().sub(lambda _: next(rest), template)
     return text[:1].upper() + text[1:]
 
 
 def reason(template: str, statement: str) -> str:
-    """`exact`, or one of REASONS."""
+    """Return `exact`, or the reason (one of REASONS) why the statement differs."""
     if not lexicon.slots(template):
         return "no slot"
     parts = fillers(template, statement)
@@ -58,7 +59,7 @@ def _bare(text: str) -> str:
 
 
 def count(path: Path) -> dict[str, Counter[str]]:
-    """Language -> how many cells are `exact`, or not, by reason."""
+    """Count the cells by language and by result: `exact` or a reason."""
     found: dict[str, Counter[str]] = defaultdict(Counter)
     with path.open(encoding="utf-8") as file:
         for row in csv.DictReader(file):

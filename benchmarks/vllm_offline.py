@@ -1,15 +1,15 @@
-"""What a run costs beyond vLLM: genprobe beside `LLM.generate` on the same engine.
+"""Measure what a run costs beyond vLLM: genprobe and `LLM.generate` on the same engine.
 
     python benchmarks/vllm_offline.py [--prompts 500] [--rounds 3]
 
-In an environment with vLLM (`make .venv-vllm/ready`). A Llama of about 30 million random weights
-answers built-in statements with 20 new tokens each, greedy, by turns in
-  bare      the least that can be written: template, tokenise, `LLM.generate` with equal
-            SamplingParams, all handed over at once, and the texts decoded in one batch
+It needs an environment with vLLM (`make .venv-vllm/ready`). A Llama of about 30 million random
+weights answers built-in statements with 20 new tokens each, greedy, in turn by
+  bare      a minimal loop: template, tokenise, `LLM.generate` with equal SamplingParams, all
+            prompts at once, and the texts decoded in one batch
   genprobe  a whole run: plan, folder, engine, every reply stored, judged by `yesno`, read back
-The replies are compared. The prefix cache is emptied before each turn. The statements are a
-random choice over all languages. `outside` is the time outside the model's passes, which other work
-on the machine disturbs less than the whole. Exit code 1 if the median of genprobe / bare is above
+The replies are compared. The prefix cache is emptied before each turn. The statements are drawn at
+random over all languages. `outside` is the time outside the model's passes, which other work on the
+machine disturbs less than the total time. Exit code 1 if the median of genprobe / bare is above
 1.03.
 """
 
@@ -41,7 +41,7 @@ MOST = 1.03
 
 
 def bare(engine: VllmEngine, asked: list[Request]) -> dict[str, str]:
-    """Request id -> reply."""
+    """Generate the replies with a minimal loop: request id -> reply."""
     from vllm import SamplingParams
 
     prompts = [
@@ -68,7 +68,7 @@ def bare(engine: VllmEngine, asked: list[Request]) -> dict[str, str]:
 
 
 def whole(engine: VllmEngine, found: list[Statement], samples: int, folder: Path) -> dict[str, str]:
-    """Request id -> reply, out of a run folder that is planned, asked and judged here."""
+    """Make a run (plan, ask, judge); return the replies in its folder: request id -> reply."""
     requests = plan(found, PACK, list(PACK.probes), 0, samples)
     with Run.start(folder, spec(engine, found, samples), found, requests) as run:
         counts = generate(run, engine, SAMPLING)
@@ -78,7 +78,7 @@ def whole(engine: VllmEngine, found: list[Statement], samples: int, folder: Path
 
 
 class Passes:
-    """Counts the seconds that an engine spends in the model's passes."""
+    """A counter of the seconds that an engine spends in the model's passes."""
 
     def __init__(self, engine: VllmEngine) -> None:
         self.inside = 0.0
@@ -120,7 +120,7 @@ def main() -> int:
             flush=True,
         )
         bare(engine, asked[:64])
-        whole(engine, found, samples, home / "warm")  # the word lists compile once
+        whole(engine, found, samples, home / "warm")  # compiles the word lists, which is done once
         passes = Passes(engine)
         ratios = []
         outside: dict[str, list[float]] = {"bare": [], "genprobe": []}

@@ -1,15 +1,16 @@
-"""What a run costs beyond the server: genprobe, a bare loop, Inspect and lm-eval on one vLLM.
+"""Measure what a run costs beyond a vLLM server: genprobe, a bare loop, Inspect and lm-eval.
 
     python benchmarks/vllm_server.py --vllm .venv-vllm/bin/python [--prompts 500] [--rounds 3]
         [--inspect PYTHON] [--lm-eval PYTHON]
 
 A real vLLM server with a Llama of about 30 million random weights (float32, no prefix cache)
-answers built-in statements with 20 new tokens each, greedy, 64 requests in flight, by turns to
-  bare      an asyncio loop of httpx and a semaphore, sending the same bodies
+answers built-in statements with 20 new tokens each, greedy, with 64 requests at a time. Its clients
+are, in turn,
+  bare      an asyncio loop with httpx and a semaphore, which sends the same bodies
   genprobe  a whole run: plan, folder, engine, every reply stored, judged by `yesno`, read back
-and then to whole processes, start-up and all, by turns: `genprobe yesno`, `inspect eval` and
-`lm_eval`, the two in environments of their own (`pip install inspect_ai==0.3.285 openai`,
-`pip install "lm_eval[api]==0.4.13"`); what is not given is left out. Exit code 1 if the median of
+and then whole processes, start-up included: `genprobe yesno`, `inspect eval` and `lm_eval`. The
+latter two have environments of their own (`pip install inspect_ai==0.3.285 openai`, `pip install
+"lm_eval[api]==0.4.13"`); tools that are not given are left out. Exit code 1 if the median of
 genprobe / bare is above 1.05, or another tool's process is faster than ours.
 """
 
@@ -45,12 +46,12 @@ from genprobe.tasks.pipeline.judge import judge
 from genprobe.tasks.pipeline.plan import plan
 
 MOST = 1.05
-QUESTIONS = 54  # of one statement in 18 languages, with 3 probes
+QUESTIONS = 54  # questions about one statement: 18 languages, 3 probes
 
 
 @contextlib.contextmanager
 def serving(python: str, model: Path) -> Iterator[str]:
-    """The address of a vLLM server of that interpreter."""
+    """Start a vLLM server with this Python interpreter and yield its address."""
     with socket.socket() as one:
         one.bind(("127.0.0.1", 0))
         port = one.getsockname()[1]
@@ -90,7 +91,7 @@ def serving(python: str, model: Path) -> Iterator[str]:
 
 
 async def bare(url: str, bodies: list[str], most: int) -> list[str]:
-    """The replies, in the least that can be written."""
+    """Return the replies, asked for by a minimal loop."""
     gate = asyncio.Semaphore(most)
     headers = {"Content-Type": "application/json"}
     limits = httpx.Limits(max_connections=most)
@@ -107,7 +108,7 @@ async def bare(url: str, bodies: list[str], most: int) -> list[str]:
 def whole(
     engine: OpenAIEngine, found: list[Statement], asked: list[Request], folder: Path
 ) -> list[str]:
-    """The replies, out of a run folder that is planned, asked and judged here."""
+    """Make a run (plan, ask, judge) and return the replies in its folder."""
     requests = plan(found, PACK, list(PACK.probes), 0)
     with Run.start(folder, spec(engine, found), found, requests) as run:
         counts = generate(run, engine, SAMPLING)
@@ -120,7 +121,7 @@ def whole(
 def commands(
     arguments: argparse.Namespace, url: str, asked: list[Request], limit: int, home: Path
 ) -> dict[str, tuple[list[str], dict[str, str]]]:
-    """Name -> (command, environment) of the tools that are here, all asking the same."""
+    """Return name -> (command, environment) of the given tools, which all ask the same."""
     prompts = [{"prompt": r.messages[-1]["content"]} for r in asked]
     (home / "prompts.jsonl").write_text("".join(json.dumps(p) + "\n" for p in prompts))
     ours = [str(Path(sys.executable).with_name("genprobe")), "yesno", "--base-url", url]
@@ -163,7 +164,7 @@ def commands(
 
 
 def answered(name: str, command: str, folder: Path) -> int:
-    """How many replies a tool has kept, in its own files."""
+    """Count the replies that a tool has stored in its own files."""
     if name == "genprobe yesno":
         with Run.open(folder) as run:
             return sum(1 for response in run.responses() if response.tokens_out)
@@ -209,7 +210,7 @@ def main() -> int:
         )
         bodies = [json.dumps(engine.server.body(r, SAMPLING)) for r in asked]
         asyncio.run(bare(url, bodies[:100], arguments.concurrency))
-        whole(engine, found, asked, home / "warm")  # the word lists compile once
+        whole(engine, found, asked, home / "warm")  # compiles the word lists, which is done once
         ratios = []
         for n in range(arguments.rounds):
             times, replies = {}, {}
@@ -222,7 +223,7 @@ def main() -> int:
                 times[name] = time.perf_counter() - begun
             pairs = zip(replies["bare"], replies["genprobe"], strict=True)
             differ = sum(one != other for one, other in pairs)
-            # Random weights tie, and a tie may fall otherwise in another batch.
+            # Random weights give ties, which another batch may break in another way.
             assert differ <= len(asked) / 100, "the two sides' replies differ"
             ratios.append(times["genprobe"] / times["bare"])
             print(
@@ -246,7 +247,7 @@ def main() -> int:
                 seconds[name].append(time.perf_counter() - begun)
                 if done.returncode:
                     raise SystemExit(f"{name}: {done.stdout[-1000:]}{done.stderr[-1000:]}")
-                # Some end with 0 also where they failed.
+                # Some tools exit with 0 even if they failed.
                 if (got := answered(name, command[0], folder)) != len(asked):
                     raise SystemExit(f"{name}: {got} replies of {len(asked)}")
             row = ", ".join(f"{name} {times[-1]:.1f} s" for name, times in seconds.items())

@@ -1,17 +1,18 @@
-"""How often the interval for a new wording holds, and what the analysis around it recovers.
+"""Measure the coverage of the interval for a new wording, and test the analyses that go with it.
 
-    python benchmarks/wordings.py coverage [REPS]     by spread, size, rate, what is missing
-    python benchmarks/wordings.py components [REPS]   planted components, and those estimated
-    python benchmarks/wordings.py dstudy [REPS]       widths forecast, and widths then found
-    python benchmarks/wordings.py ranking [REPS]      orders found where there are any, and not else
+    python benchmarks/wordings.py coverage [REPS]     by spread, size, rate and missing replies
+    python benchmarks/wordings.py components [REPS]   planted and estimated components
+    python benchmarks/wordings.py dstudy [REPS]       forecast widths, and widths then found
+    python benchmarks/wordings.py ranking [REPS]      rankings of models with and without an order
     python benchmarks/wordings.py gate [REPS]         false alarms, and flips that are found
     python benchmarks/wordings.py speed               a million outcomes: seconds and memory
 
-A reply says yes with a probability whose logit is a mean, plus normal effects of its wording
-(the spread in the table), its statement (1), and of the two together (0.5). The truth is the mean
-over all wordings and statements, by quadrature. Beside the interval for a new wording stand that
-of a crossed analysis of variance with Satterthwaite's degrees of freedom, on the rate itself, and
-the one clustered by statement, for which the wordings at hand are all there are.
+A reply says yes with a probability whose logit is the sum of a mean and normal effects of its
+wording (standard deviation: the spread in the table), of its statement (1), and of both together
+(0.5). The truth is the mean over all wordings and statements, by quadrature. The interval for a new
+wording is compared with two others: that of a crossed analysis of variance of the rate itself, with
+Satterthwaite's degrees of freedom, and the one clustered by statement, which treats the wordings at
+hand as the only ones.
 """
 
 from __future__ import annotations
@@ -33,13 +34,13 @@ WEIGHTS = WEIGHTS / WEIGHTS.sum()
 
 
 def mean_rate(centre: Array | float, spread: float) -> Array:
-    """Mean of the logistic function over a normal distribution."""
+    """Compute the mean of the logistic function over a normal distribution."""
     at = np.asarray(centre)[..., None] + spread * NODES
     return np.asarray((WEIGHTS * special.expit(at)).sum(-1))
 
 
 def centre_of(rate: float, spread: float) -> float:
-    """The mean logit with which a spread has this mean rate."""
+    """Find the mean logit that gives this mean rate, for effects with this standard deviation."""
     low, high = -20.0, 20.0
     for _ in range(80):
         middle = (low + high) / 2
@@ -57,7 +58,7 @@ def simulate(
     rate: float,
     missing: float = 0.0,
 ) -> tuple[Array, Array]:
-    """Hits and replies, (reps, statements, wordings)."""
+    """Simulate hits and replies: two arrays (reps, statements, wordings)."""
     centre = centre_of(rate, (spread**2 + STATEMENT**2 + TOGETHER**2) ** 0.5)
     logit = (
         centre
@@ -70,7 +71,7 @@ def simulate(
 
 
 def satterthwaite(hits: Array, sizes: Array) -> tuple[float, float]:
-    """Crossed analysis of variance of the rate, with a t interval; edges cut off at 0 and 1."""
+    """Compute the t interval of a crossed analysis of variance of the rate, within 0 and 1."""
     statements, wordings = hits.shape
     n = sizes.sum()
     rate = hits.sum() / n
@@ -92,7 +93,7 @@ Row = tuple[float, int, int, int, float, float]
 
 
 def rows() -> Iterator[Row]:
-    """What is planted: spread, statements, wordings, samples, rate, missing."""
+    """Yield the rows to simulate: spread, statements, wordings, samples, rate, missing."""
     for spread, statements, wordings in itertools.product(
         (0.1, 0.5, 1.0, 1.5), (24, 100, 400), (3, 6, 12)
     ):
@@ -104,8 +105,10 @@ def rows() -> Iterator[Row]:
 
 
 def coverage(reps: int) -> None:
-    """Print one row a combination, as a table in Markdown: in % of the simulations, how often each
-    interval holds the truth, and how often that for a new wording lies above or below it."""
+    """Print the coverage of each interval in % of the simulations, as a table in Markdown.
+
+    Also prints how often the interval for a new wording lies above or below the truth.
+    """
     print(
         "| spread | statements | wordings | samples | share | missing | new wording | above "
         "| below | median width | Satterthwaite | by statement |\n" + "|---" * 12 + "|"
@@ -131,8 +134,11 @@ def coverage(reps: int) -> None:
 
 
 def _held(hits: Array, sizes: Array, rate: float) -> list[float]:
-    """Of one table: held, above, below and width of the interval for a new wording; whether the
-    other two hold."""
+    """Compare the intervals of one simulated table with the truth.
+
+    Returns for the interval for a new wording whether it contains the truth, lies above it or lies
+    below it, and its width; then whether each of the other two intervals contains the truth.
+    """
     from genprobe.metrics.wordings import spread as apart
 
     found = apart(hits, sizes)
@@ -147,7 +153,7 @@ def _held(hits: Array, sizes: Array, rate: float) -> list[float]:
 
 
 def planted(rate: float, spread: float) -> dict[tuple[str, ...], float]:
-    """The components of the model on the rate, by quadrature: of wordings, statements, both."""
+    """Compute the true components of variance of the rate, by quadrature: effect -> component."""
     centre = centre_of(rate, (spread**2 + STATEMENT**2 + TOGETHER**2) ** 0.5)
     w = mean_rate(centre + spread * NODES, (STATEMENT**2 + TOGETHER**2) ** 0.5)
     s = mean_rate(centre + STATEMENT * NODES, (spread**2 + TOGETHER**2) ** 0.5)
@@ -174,7 +180,7 @@ def planted(rate: float, spread: float) -> dict[tuple[str, ...], float]:
 
 
 def long(hits: Array, sizes: Array) -> tuple[Array, Array, Array]:
-    """One table as outcomes of 0 and 1, with their statements and wordings."""
+    """Convert one table to outcomes of 0 and 1, with their statements and wordings."""
     s, w = np.indices(hits.shape)
     ones, all_of = hits.ravel(), sizes.ravel()
     value = np.concatenate([np.ones(ones.sum()), np.zeros((all_of - ones).sum())])
@@ -240,7 +246,10 @@ def widths(reps: int) -> None:
 
 
 def ranking(reps: int) -> None:
-    """Five models that differ by wording (spread 0.3) about a common order, or none at all."""
+    """Print how often five models are ranked, and how often rightly.
+
+    They have a common order, or none, from which they differ by wording (spread 0.3).
+    """
     from genprobe.analysis.ranking import ranking as rank
 
     def study(
@@ -288,7 +297,11 @@ def ranking(reps: int) -> None:
 
 
 def gate(reps: int) -> None:
-    """300 items asked twice. An answer is yes with a chance near 0 or 1, drawn anew each time."""
+    """Print how often the gate stops a version, and how often changed answers (flips) are found.
+
+    300 items are asked twice. The probability of yes is near 0 or 1; each answer is drawn anew, or
+    greedy.
+    """
     import pandas as pd
 
     from genprobe.analysis.flips import flips
