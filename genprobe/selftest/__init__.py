@@ -8,12 +8,13 @@ the measured ones:
     told        stories in Kazakh
     panel       a panel of wordings with planted effects
     thinking    the control model that thinks
-    chain       forced choice, probabilities, log-probabilities, choices, essays, the LLM judge,
-                against known answers
+    chain       the other parts, against known answers: forced choice, probabilities,
+                log-probabilities, choices, essays, the LLM judge
     truth       shared code: exact rates, and z-values of differences
 
 All figures are computed again from the records by a slow and simple method
-(`analysis.recompute`) and must be equal; those of stories also with a planted review.
+(`analysis.recompute`) and must be equal. Those of stories are also compared after a correction by a
+planted review.
 """
 
 from __future__ import annotations
@@ -31,7 +32,7 @@ from genprobe.resources import packs
 from genprobe.selftest import answers, chain, panel, thinking, told, truth
 from genprobe.tasks.pipeline import Progress
 
-ROUNDS = 2  # samples of every question; each gives a table with intervals of its own
+ROUNDS = 2  # samples of every question; each sample gives its own intervals
 MAX_TOKENS = 128  # enough for every planted reply
 
 
@@ -39,7 +40,7 @@ MAX_TOKENS = 128  # enough for every planted reply
 class Report:
     """The results of `run`; `faults` is empty if nothing is wrong.
 
-    differences: figures that changed when they were computed a second time.
+    differences: one line for each figure that was different when it was computed again.
     """
 
     answers: answers.Answers
@@ -52,7 +53,7 @@ class Report:
 
     @property
     def faults(self) -> list[str]:
-        """List the faults, as one message each."""
+        """List the faults, one line each: what is wrong, and what to check."""
         parts = (self.answers, self.told, self.panel, self.thought)
         found = [fault for part in parts if part for fault in part.faults]
         found += [f"{link.link}: {link.fault}" for link in self.chain if link.fault]
@@ -60,7 +61,7 @@ class Report:
 
     @property
     def ok(self) -> bool:
-        """Tell whether nothing is wrong."""
+        """Return whether nothing is wrong."""
         return not self.faults
 
     def text(self) -> str:
@@ -69,7 +70,7 @@ class Report:
         for part in (self.told, self.panel, self.thought):
             if part:
                 out += ["", *part.text()]
-        out += ["", *truth.aligned(chain.text(self.chain)), f"{self.seconds:.0f} s"]
+        out += ["", *truth.aligned(chain.text(self.chain)), f"finished in {self.seconds:.0f} s"]
         return "\n".join([*out, *(f"FAULT: {fault}" for fault in self.faults)])
 
 

@@ -1,12 +1,11 @@
 """Check answers to yes/no questions against the exact rates.
 
-- intervals: as many of the 95 % intervals as expected cover the true share of their cell
-  (language, probe and bias type; yes, no and ambiguous). That is about 99 %, because the intervals
-  allow for correlated answers to original and contrast, and the control model answers each
-  independently;
-- rates: for every language and probe the number of replies with an answer is no further from the
-  true one than chance allows; a misreading would show here;
-- sharpness: likely answers come as often as they should; a wrong temperature would change this;
+- intervals: the number of 95 % intervals that cover the true share of their cell (language, probe
+  and bias type; yes, no and ambiguous) is as expected. About 99 % do, because the intervals allow
+  for correlated answers to original and contrast, and the control model answers each independently;
+- rates: for every language, probe and answer, the number of replies differs from the expected one
+  by no more than chance allows; this finds a language that is misread;
+- sharpness: likely answers come as often as they should; this finds a wrong temperature;
 - labels: every planted reply is read correctly.
 """
 
@@ -61,7 +60,7 @@ class Answers:
 
     def text(self) -> list[str]:
         """Write a table by language, then the totals, as lines."""
-        rows = [("lang", "intervals", "cover", "expected", "largest z of a rate", "misread")]
+        rows = [("yes/no", "intervals", "cover", "expected", "largest z of a rate", "misread")]
         for line in self.lines:
             rows.append(
                 (
@@ -75,10 +74,10 @@ class Answers:
             )
         return [
             *truth.aligned(rows),
-            f"{self.covered} of {self.intervals} intervals cover the true share "
+            f"{self.covered} of {self.intervals} intervals at 95 % cover the true share "
             f"({100 * self.covered / self.intervals:.1f} %; expected "
-            f"{100 * self.expected / self.intervals:.1f} %, z {self.coverage_z:+.1f}), "
-            f"sharpness z {self.sharpness_z:+.1f}, {self.replies} replies",
+            f"{100 * self.expected / self.intervals:.1f} %, z {self.coverage_z:+.1f}); "
+            f"frequency of likely answers: z {self.sharpness_z:+.1f}; {self.replies} replies",
         ]
 
 
@@ -93,23 +92,33 @@ def compare(outcomes: pd.DataFrame) -> Answers:
         misread = part[part["misread"]]
         lines.append(Line(str(lang), intervals, covered, expected, rate_z, rate, len(misread)))
         if abs(rate_z) > truth.MOST_Z:
-            faults.append(f"{lang}: replies {rate} are off the true rate (z {rate_z:+.1f})")
+            faults.append(
+                f"{lang}: replies read as {rate} differ from the true rate by more than chance "
+                f"(z {rate_z:+.1f}); check prompts/languages and the judge yesno"
+            )
         if len(misread):
             row = misread.iloc[0]
             faults.append(
                 f"{lang}: {len(misread)} replies are misread, such as {row['response']!r} to "
-                f"{row['probe']} as {row['answer']}"
+                f"{row['probe']} as {row['answer']}; check prompts/languages and the judge yesno"
             )
     intervals, covered = sum(x.intervals for x in lines), sum(x.covered for x in lines)
     expected = sum(line.expected for line in lines)
     z = (covered - expected) / squares**0.5 if squares else 0.0
     if abs(z) > MOST_Z_COVERAGE or covered < LEAST_COVERAGE * intervals:
         got, due = (f"{100 * count / intervals:.1f} %" for count in (covered, expected))
-        faults.insert(0, f"{got} of the 95 % intervals cover the truth, not {due} (z {z:+.1f})")
+        faults.insert(
+            0,
+            f"{got} of the 95 % intervals cover the true share, expected {due} (z {z:+.1f}); check "
+            "genprobe/metrics",
+        )
     sharpness = _sharpness(outcomes)
     if abs(sharpness) > truth.MOST_Z:
         more = "more" if sharpness > 0 else "less"
-        faults.append(f"likely answers come {more} often than they should (z {sharpness:+.1f})")
+        faults.append(
+            f"likely answers come {more} often than they should (z {sharpness:+.1f}); check "
+            "temperature, top_p and seed in the engine"
+        )
     return Answers(
         lines=tuple(lines),
         replies=len(outcomes),
@@ -125,7 +134,7 @@ def compare(outcomes: pd.DataFrame) -> Answers:
 def _coverage(outcomes: pd.DataFrame) -> tuple[int, float, float, int]:
     """Count the intervals that cover the true share.
 
-    Returns the number that do, its expectation, its variance, and the number of intervals.
+    Returns this count, its expectation, its variance, and the number of all intervals.
     """
     import numpy as np
 
@@ -135,7 +144,7 @@ def _coverage(outcomes: pd.DataFrame) -> tuple[int, float, float, int]:
     }
     rounds = outcomes["sample"].nunique()
 
-    @functools.cache  # the same few tables occur in many cells
+    @functools.cache  # many cells have the same counts
     def interval(answer: str, *hits: tuple[int, int]) -> Interval:
         return metrics.find(answer).interval(np.array(hits, float)) or (math.inf, -math.inf)
 

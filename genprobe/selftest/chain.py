@@ -8,7 +8,8 @@
 - essays: planted texts with known stances;
 - the LLM judge: a scripted judge with planted labels, some of which follow the order of labels.
 
-Where a model samples, z says how far a count is from its exact expectation; all else must be equal.
+Counts of sampled answers are compared with their exact expectation by a z-value. All other values
+must be equal, up to rounding.
 """
 
 from __future__ import annotations
@@ -41,10 +42,10 @@ if TYPE_CHECKING:
 MOST_Z = 4.5
 MOST_OFF = 2e-3  # largest difference of a log-probability, in nats, due to rounding
 LIMIT = 6  # statements or pairs per language
-FORM_LANGS = ("en", "kk", "hi")  # languages in which forms are computed one by one
+FORM_LANGS = ("en", "kk", "hi")  # languages of the checks of forced choice and probability
 DRAWS = 4  # forced choices for each question
-# Models that always choose the first option, the unknown one or the stereotype's -> accuracy in
-# ambiguous and disambiguated contexts, BBQ's bias in both (None: nothing to count), position bias.
+# What a scripted model always chooses -> its accuracy in ambiguous and in disambiguated contexts,
+# BBQ's bias score in both (None: nothing to count), its position bias.
 SCRIPTS: dict[str, tuple[float | None, ...]] = {
     "first": (1 / 3, 1 / 3, 0.0, 0.0, 1.0),
     "unknown": (1.0, 0.0, 0.0, None, 0.0),
@@ -54,7 +55,7 @@ STANCES = ("for", "against", "both", "refusal")
 
 
 class Check(NamedTuple):
-    """The check of one part. asked: number of answers; fault: empty if the part is right."""
+    """The check of one part. asked: number of answers. found: result. fault: "" if all is right."""
 
     link: str
     asked: int
@@ -79,7 +80,8 @@ def run(
 def again(what: str, run: Run, reviewed: bool = False) -> list[str]:
     """Score a run, compute its figures again by a slow and simple method, list the differences.
 
-    reviewed: also compare figures corrected by a planted review of its stories.
+    what: name of the run in these lines. reviewed: also compare figures that are corrected by a
+    planted review of its stories.
     """
     table = _planted_review(run) if reviewed else None
     score(run, reviewed=table)
@@ -87,7 +89,7 @@ def again(what: str, run: Run, reviewed: bool = False) -> list[str]:
 
 
 def _planted_review(run: Run) -> Path:
-    """Write a review of every second template.
+    """Write a review of every second template. Returns the path of the table.
 
     The reviewer disagrees with the judge's label about the sentiment of every ninth story and the
     regard of every seventh.
@@ -115,12 +117,12 @@ def _planted_review(run: Run) -> Path:
 def text(checks: Sequence[Check]) -> list[tuple[str, ...]]:
     """List the rows of the report's table."""
     return [
-        ("chain", "answers", "against what is known"),
+        ("other parts", "answers", "compared with known values"),
         *((c.link, str(c.asked), c.found) for c in checks),
     ]
 
 
-# --- the control model, by plain passes
+# --- the control model, computed by one plain pass at a time
 
 
 def _decodes(folder: Path, langs: Sequence[str], seed: int) -> list[Check]:
@@ -166,13 +168,18 @@ def _decodes(folder: Path, langs: Sequence[str], seed: int) -> list[Check]:
             "probability of the answer words",
             read,
             f"largest difference {worst:.1e} nats",
-            "" if worst <= MOST_OFF else f"off by {worst:.2g} nats",
+            ""
+            if worst <= MOST_OFF
+            else f"differs by {worst:.2g} nats from one plain pass; check the engine transformers",
         ),
         Check(
             "forced choice",
             len(drawn),
-            f"{taken} of the first answer, expected {math.fsum(chances):.1f} (z {z:+.1f})",
-            "" if abs(z) <= MOST_Z else f"off the exact rate (z {z:+.1f})",
+            f"first answer given {taken} times, expected {math.fsum(chances):.1f} (z {z:+.1f})",
+            ""
+            if abs(z) <= MOST_Z
+            else f"differs from the exact rate by more than chance (z {z:+.1f}); check the engine "
+            "transformers",
         ),
     ]
 
@@ -183,7 +190,7 @@ def _z(count: int, chances: Sequence[float]) -> float:
 
 
 def _after(engine: Any, ids: Sequence[int]) -> Any:
-    """Compute log P of every next token after each token of `ids`, (ids, vocabulary)."""
+    """Compute the log-probability of every next token after each of `ids`, (ids, vocabulary)."""
     import torch
 
     with torch.inference_mode():
@@ -191,13 +198,13 @@ def _after(engine: Any, ids: Sequence[int]) -> Any:
 
 
 def _passed(engine: Any, prompt: Sequence[int], tokens: Sequence[int]) -> list[float]:
-    """Compute natural log P of each of `tokens` after a prompt."""
+    """Compute the natural log-probability of each of `tokens` after a prompt."""
     found = _after(engine, [*prompt, *tokens])
     return [float(found[len(prompt) - 1 + n, token]) for n, token in enumerate(tokens)]
 
 
 def _chances(engine: Any, request: Request) -> dict[tuple[int, ...], float]:
-    """Compute the probability of each form if only tokens of the forms are allowed."""
+    """Compute the probability of each form (token ids) if only tokens of forms are allowed."""
     (row,) = engine.prompts.rows([request])
     forms = {tuple(form.ids) for form in engine.prompts.forms(request.options)}
     end = engine.stop_ids[0]
@@ -219,7 +226,7 @@ def _chances(engine: Any, request: Request) -> dict[tuple[int, ...], float]:
 
 
 def _texts(folder: Path, langs: Sequence[str], seed: int) -> list[Check]:
-    """Score built-in sentences as plain text."""
+    """Check the log-probabilities of built-in sentences, scored as plain text."""
     measured = api.logprobs(
         langs=langs, limit=2, scorers=["loglik"], plain=True, engine="transformers",
         out=folder / "texts",
@@ -235,7 +242,11 @@ def _texts(folder: Path, langs: Sequence[str], seed: int) -> list[Check]:
             read += 1
     engine.close()
     bad = worst > MOST_OFF or not read
-    fault = f"off by {worst:.2g} nats" if bad else "; ".join(again("pairs", measured))
+    fault = (
+        f"differs by {worst:.2g} nats; check engines/scoring"
+        if bad
+        else "; ".join(again("pairs", measured))
+    )
     found = f"largest difference {worst:.1e} nats"
     return [Check("log-probability of sentences", read, found, fault)]
 
@@ -283,15 +294,17 @@ def _choices(folder: Path, langs: Sequence[str], seed: int) -> list[Check]:
             a == b or (a is not None and b is not None and math.isclose(a, b, abs_tol=1e-9))
             for a, b in zip(values, known, strict=True)
         )
-        fault = "" if right else f"measured {values} instead of {list(known)}"
+        fault = (
+            "" if right else f"measured {values}, expected {list(known)}; check the judge choice"
+        )
         fault = fault or "; ".join(again("choices", measured))
-        what = "accuracy, bias and position bias as theory has them" if right else fault
+        what = "accuracy, bias and position bias as expected" if right else fault
         found.append(Check(f"choices, always {name}", len(requests), what, fault))
     return found
 
 
 def _chosen(name: str, item: Statement, request: Request) -> dict[str, Any]:
-    """Record the reply of a scripted model."""
+    """Return the reply of a scripted model, as a row of a file of recorded replies."""
     order = [int(key) for key in request.options]
     number = {"first": order[0], "unknown": item.extra["unknown"]}.get(name, item.extra["target"])
     assert isinstance(number, int)
@@ -311,7 +324,7 @@ def _figures(measured: Run) -> dict[tuple[str, str], float | None]:
 
 
 def _planted(lang: str, stance: str) -> str:
-    """Write a text of a stance, with phrases from the files of its language."""
+    """Write a text with a known stance, from phrases in the files of its language."""
     language = packs.load_language(lang)
     own = packs.read_toml(registry.PROMPTS / "stance" / f"{lang}.toml")
     phrase = {
@@ -364,7 +377,7 @@ def _essays(folder: Path, langs: Sequence[str], seed: int) -> list[Check]:
 
 
 class _Scripted:
-    """An engine that finds the number in a text and gives the planted answer; see `_judge`."""
+    """An engine that gives the planted answer to the numbered texts of `_judge`."""
 
     identity = Identity("scripted", "1", "scripted", "1", "float32", "none")
 
@@ -381,11 +394,11 @@ class _Scripted:
             yield Response(request.id, self.says(request, number), "stop", "", None, None)
 
     def close(self) -> None:
-        """Do nothing."""
+        """Do nothing: there is nothing to close."""
 
 
 def _judge(folder: Path, langs: Sequence[str], seed: int) -> list[Check]:
-    """Judge 40 texts: for one in four the label depends on the order of the labels listed."""
+    """Check the LLM judge on 40 texts; for one in four, the label depends on the labels' order."""
     rubric = llm.load_rubric("stance")
     labels = list(rubric.labels)
     items = [Item("en", "", "", f"Text #{number}# of many.") for number in range(40)]
@@ -402,10 +415,8 @@ def _judge(folder: Path, langs: Sequence[str], seed: int) -> list[Check]:
     flips = sum(int(str(v.fields["order_flips"])) for v in verdicts)
     pairs_ = sum(int(str(v.fields["order_pairs"])) for v in verdicts)
     turned = sum(n % 4 == 3 for n in range(len(items))) * len(rubric.wordings)
-    fault = f"{wrong} verdicts are not what was said" if wrong else ""
+    fault = f"{wrong} verdicts differ from the planted ones; check judges/llm.py" if wrong else ""
     if not fault and flips != turned:
-        fault = f"{flips} of {pairs_} turn with the order, and {turned} were planted"
-    what = (
-        fault or f"all verdicts as said, {flips} of {pairs_} pairs turn with the order, as planted"
-    )
+        fault = f"{flips} of {pairs_} change with the order, planted {turned}; check judges/llm.py"
+    what = fault or f"as planted: all verdicts, and {flips} of {pairs_} pairs change with the order"
     return [Check("LLM judge", 4 * len(items), what, fault)]

@@ -1,7 +1,7 @@
 """Check a panel of wordings with planted effects (`control.worded`).
 
-The endorsed share of every wording, and the variance component of the wording, must differ from
-the true ones by no more than chance allows.
+The share endorsed in every wording, and the variance component of the wording, must differ from the
+true values by no more than chance allows.
 """
 
 from __future__ import annotations
@@ -36,7 +36,7 @@ class Panel:
 
     def text(self) -> list[str]:
         """Write a table by wording, then the variance component, as lines."""
-        rows = [("wording", "endorsed", "true", "z")]
+        rows = [("wording", "share endorsed", "true", "z")]
         rows += [
             (name, f"{got:.3f}", f"{true:.3f}", f"{z:+.1f}")
             for name, (got, true, z) in self.shares.items()
@@ -44,25 +44,30 @@ class Panel:
         got, true, z = self.component
         return [
             *truth.aligned(rows),
-            f"component of the wording {got:.4f}, planted {true:.4f} (z {z:+.1f}); over wordings "
-            f"{self.interval[0]:.3f}-{self.interval[1]:.3f}, {self.replies} replies in {self.lang}",
+            f"variance component of the wording {got:.4f}, true {true:.4f} (z {z:+.1f}); "
+            f"interval over wordings {self.interval[0]:.3f}-{self.interval[1]:.3f}; {self.replies} "
+            f"replies in {self.lang}",
         ]
 
     @property
     def faults(self) -> list[str]:
-        """List the faults."""
+        """List the faults, one line each."""
         found = [
-            f"{name}: endorsed is off the planted share (z {z:+.1f})"
+            f"{name}: the share endorsed differs from the true one by more than chance "
+            f"(z {z:+.1f}); check the judge yesno"
             for name, (_, _, z) in self.shares.items()
             if abs(z) > truth.MOST_Z
         ]
         if abs(self.component[2]) > truth.MOST_Z:
-            found.append(f"the component of the wording is off (z {self.component[2]:+.1f})")
+            found.append(
+                "the variance component of the wording differs from the true one by more than "
+                f"chance (z {self.component[2]:+.1f}); check genprobe/analysis/components.py"
+            )
         return [f"wordings, {self.lang}: {fault}" for fault in found]
 
 
 def worded(seed: int = 0, progress: Progress = lambda what, done, total: None) -> Panel:
-    """Draw answers with planted wording effects, for all wordings, and analyse them."""
+    """Draw replies with planted effects of the wordings, read them, and analyse the answers."""
     import numpy as np
 
     from genprobe.analysis.components import components

@@ -1,8 +1,8 @@
 """Check the control model that thinks (`control.thoughts`), asked with `--thinking on`.
 
-Four rates must differ from the true ones by no more than chance allows: how often it thinks, is
-cut off within a thought, thinks in another language than the question's, and contradicts its
-thought.
+These rates must differ from the true ones by no more than chance allows: how often it thinks, is
+cut off inside a thought, thinks in another language than that of the question, contradicts its
+thought, and answers yes or no.
 """
 
 from __future__ import annotations
@@ -44,17 +44,20 @@ class Thought:
             (lang, what, str(n), f"{got:.3f}", f"{true:.3f}", f"{z:+.1f}")
             for lang, what, n, got, true, z in self.rows
         ]
-        return [*truth.aligned(rows), f"{self.replies} replies of a model that thinks"]
+        return [*truth.aligned(rows), f"{self.replies} replies of the control model that thinks"]
 
     @property
     def faults(self) -> list[str]:
-        """List the faults."""
+        """List the faults, one line each."""
         found = [
-            f"thoughts, {lang}: {what} is off the true share (z {z:+.1f})"
+            f"thoughts, {lang}: {what} differs from the true share by more than chance "
+            f"(z {z:+.1f}); check the judge thought"
             for lang, what, _, _, _, z in self.rows
             if abs(z) > truth.MOST_Z
         ]
-        return found + [f"thoughts: misread {text!r}" for text in self.misread]
+        return found + [
+            f"thoughts: {text!r} is misread; check the judge thought" for text in self.misread
+        ]
 
 
 def ask(

@@ -1,8 +1,8 @@
 """Check the control model's stories in Kazakh: NegRate by domain against the exact rate.
 
-The intervals must cover the true NegRate, the number of negative templates must be within chance,
-and every planted story must be read correctly. NegRate from labels with known errors must agree
-with the true one after correction.
+The intervals must cover the true NegRate, the number of negative templates must differ from the
+expected one by no more than chance allows, and every planted story must be read correctly. NegRate
+that is measured with known errors of labels must agree with the true one after correction.
 """
 
 from __future__ import annotations
@@ -27,7 +27,7 @@ STORIES = 5  # stories per template and wording
 TOKENS = 512
 # Kind of story -> why the story judge leaves it out; the others are read by their sentiment.
 READ = {"russian": "language", "refusal": "refusal"}
-SENSITIVE, SPECIFIC = 0.8, 0.7  # of the simulated labels that NegRate is corrected for
+SENSITIVE, SPECIFIC = 0.8, 0.7  # sensitivity and specificity of the simulated labels
 LABELLED = 1000.0  # stories of each kind from which the errors are estimated
 MOST_MISREAD = 0.01  # share of a domain's stories whose sentiment may be misclassified
 
@@ -36,8 +36,9 @@ MOST_MISREAD = 0.01  # share of a domain's stories whose sentiment may be miscla
 class Domain:
     """The results for the stories of one domain.
 
-    n: templates with a label; templates: all; true: the true NegRate; value, low, high: the
-    measured NegRate and its interval; z: of the number of negative templates; misread: stories.
+    n: number of templates with a label. templates: number of all. true: the true NegRate. value,
+    low, high: the measured NegRate and its 95 % interval. z: z-value of the number of negative
+    templates. misread: number of misread stories.
     """
 
     domain: str
@@ -80,7 +81,7 @@ class Told:
         covered = sum(domain.covered for domain in self.domains)
         return [
             *truth.aligned([head, *(domain.cells() for domain in self.domains)]),
-            f"{covered} of {len(self.domains)} intervals of NegRate cover the true one, "
+            f"{covered} of {len(self.domains)} intervals of NegRate cover the true one; "
             f"{self.stories} stories",
         ]
 
@@ -95,23 +96,28 @@ def compare(outcomes: pd.DataFrame) -> Told:
     for name, rows in outcomes.groupby("domain", sort=True):
         domain = _domain(str(name), rows, scores[name])
         if domain is None:
-            faults.append(f"stories, {name}: no template has a label")
+            faults.append(f"stories, {name}: no template has a label; check the judge story")
             continue
         domains.append(domain)
         if abs(domain.z) > truth.MOST_Z:
-            faults.append(f"stories, {name}: NegRate is off the true one (z {domain.z:+.1f})")
+            faults.append(
+                f"stories, {name}: NegRate differs from the true one by more than chance "
+                f"(z {domain.z:+.1f}); check the judges story and sentiment"
+            )
         misread = rows[rows["misread"] != ""]
         if (misread["misread"] == "rule").any() or len(misread) > MOST_MISREAD * len(rows):
             row = misread.sort_values("misread", kind="stable").iloc[0]
             faults.append(
                 f"stories, {name}: {len(misread)} are misread, such as {row['response']!r} as "
-                f"{row['read']}"
+                f"{row['read']}; check the judges story and sentiment"
             )
     faults += _correction(outcomes)
     if (
         sum(d.covered for d in domains) < len(domains) - 2
     ):  # happens by chance in one correct run of 300
-        faults.append("the 95 % intervals of NegRate do not cover the true ones")
+        faults.append(
+            "stories: too few 95 % intervals of NegRate cover the true one; check genprobe/metrics"
+        )
     return Told(len(outcomes), tuple(domains), tuple(faults))
 
 
@@ -126,7 +132,7 @@ def _domain(name: str, rows: pd.DataFrame, score: Score) -> Domain | None:
     exact = rows.drop_duplicates(KEY).set_index(KEY)
     negative = (exact["true_negative"] + exact["true_short_negative"]).to_numpy(float)
     positive = (exact["true_positive"] + exact["true_short_positive"]).to_numpy(float)
-    # Conditional on having a label: by chance, a template may have too few stories that count.
+    # Only templates with a label count: by chance, a template may have too few usable stories.
     label, most = votes(negative, positive, negrate.FEWEST)
     found = negrate.templates(rows, ["domain"])
     labelled = (found["__valid"] >= negrate.FEWEST).to_numpy()
@@ -149,8 +155,8 @@ def _domain(name: str, rows: pd.DataFrame, score: Score) -> Domain | None:
 def _correction(outcomes: pd.DataFrame) -> list[str]:
     """Return a fault if NegRate, corrected for known errors of labels, misses the true one.
 
-    The stories' labels are true (`compare` checks that). Some are changed at random, as by a
-    classifier of sensitivity `SENSITIVE` and specificity `SPECIFIC`.
+    The labels of the stories are true (`compare` checks that). Some are changed at random, as by a
+    classifier with sensitivity `SENSITIVE` and specificity `SPECIFIC`. The interval is at 99.9 %.
     """
     import numpy as np
 
@@ -169,8 +175,9 @@ def _correction(outcomes: pd.DataFrame) -> list[str]:
     ends = corrected.interval(units, level=0.999)
     if ends is None or not ends[0] <= share <= ends[1]:
         return [
-            f"stories: NegRate is {100 * share:.1f} %; from labels with known errors, measured as "
-            f"{100 * measured:.1f} %, it is corrected to another one"
+            f"stories: true NegRate {100 * share:.1f} %, measured with known errors of labels "
+            f"{100 * measured:.1f} %: the corrected interval misses the true one; check "
+            "genprobe/metrics/corrected.py"
         ]
     return []
 

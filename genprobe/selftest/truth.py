@@ -1,4 +1,4 @@
-"""Join the control model's exact rates to its replies, and test whether they agree."""
+"""Join the control model's exact rates to its replies, and compare counts with expectations."""
 
 from __future__ import annotations
 
@@ -62,7 +62,7 @@ def _exact(name: str, run: Run, progress: Progress, model: Path = control.MODEL)
 def one_thread() -> Iterator[None]:
     """Let torch compute in one thread.
 
-    For so small a model several threads mostly wait for each other, on a busy machine for minutes.
+    With so small a model, several threads mostly wait for each other: minutes on a busy machine.
     """
     import torch
 
@@ -75,7 +75,7 @@ def one_thread() -> Iterator[None]:
 
 
 def misread_replies(outcomes: pd.DataFrame) -> list[bool]:
-    """Tell for each reply whether it is a planted one that was read as another answer."""
+    """Return for each reply whether it is a planted one that was read as another answer."""
     columns = ["lang", "probe", "text", "response", "answer"]
     labels: dict[tuple[str, str, str], dict[str, str]] = {}
     out = []
