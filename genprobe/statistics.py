@@ -203,7 +203,7 @@ def adjusted(p: Sequence[float], method: str) -> Array:
     """
     from statsmodels.stats.multitest import multipletests
 
-    # statsmodels collects garbage each time: a third of a second, were all objects looked through.
+    # statsmodels collects garbage at each call: a third of a second unless objects are frozen.
     gc.freeze()
     try:
         return np.asarray(multipletests(p, method=method)[1], float)

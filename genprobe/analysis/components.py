@@ -58,10 +58,12 @@ class Component:
 
     @property
     def name(self) -> str:
+        """Return the facets of the effect, joined by ×, or `residual`."""
         return " × ".join(self.effect) or "residual"
 
     @property
     def negative(self) -> bool:
+        """Return whether the estimate is below 0."""
         return self.value < 0
 
 
@@ -100,6 +102,8 @@ class Components:
 
 
 class _Groups(NamedTuple):
+    """The outcomes grouped by the levels of a set of facets: numbers of groups and of pairs."""
+
     groups: int
     within: float  # sum over groups of squared differences of all pairs in the group
     pairs: float

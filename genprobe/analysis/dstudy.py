@@ -63,6 +63,7 @@ class Plan:
 
     @property
     def requests(self) -> int:
+        """Return the number of requests that one question takes."""
         return self.statements * self.each * self.samples
 
 

@@ -21,7 +21,7 @@ if TYPE_CHECKING:
 # Without a tokenizer: UTF-8 bytes per token, about right for English and a large vocabulary (rare
 # scripts need up to twice as many tokens), and tokens around a message.
 BYTES, AROUND = 4, 8
-SHOWN = 3  # prompts
+SHOWN = 3  # prompts that are shown whole
 
 
 class Price(NamedTuple):
@@ -31,6 +31,7 @@ class Price(NamedTuple):
     out: float
 
     def of(self, tokens_in: int, tokens_out: int) -> float:
+        """Return what these numbers of tokens cost."""
         return (self.into * tokens_in + self.out * tokens_out) / 1e6
 
 

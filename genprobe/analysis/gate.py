@@ -156,6 +156,7 @@ class Verdict:
 
     @property
     def passed(self) -> bool:
+        """Return whether there is no reason for not passing."""
         return not self.failures
 
     def lines(self) -> list[str]:

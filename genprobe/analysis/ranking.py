@@ -51,6 +51,7 @@ class Pair:
 
     @property
     def differ(self) -> bool:
+        """Return whether the interval excludes 0."""
         return bool(self.low > 0 or self.high < 0)
 
 

@@ -322,6 +322,7 @@ def sources_of(given: Source | Sequence[Source]) -> list[Path]:
 
 
 def listed(given: str | Sequence[str]) -> Sequence[str]:
+    """Return one name or several as a sequence."""
     return [given] if isinstance(given, str) else given
 
 

@@ -330,7 +330,10 @@ def kappa(a: Sequence[str], b: Sequence[str]) -> float:
 
 
 def agreement(one: Result, other: Result) -> float:
-    """Compute the kappa of two classifiers on the same texts; a missing label is one, too."""
+    """Compute the kappa of two classifiers on the same texts.
+
+    A text that gets no label counts as having a label of its own.
+    """
     return kappa([p.label for p in one.predictions], [p.label for p in other.predictions])
 
 

@@ -151,6 +151,7 @@ def ks_scores(table: pd.DataFrame, about: Mapping[str, JSON], sign: str) -> list
 
 
 def power_scores(found: Power, about: Mapping[str, JSON], sign: str) -> list[Score]:
+    """Return the statements needed, the detectable difference and the power as scores."""
     by = {**about, "points": found.points}
     needed = _score("statements-needed", by, found.needed, found.n, sign)
     power = _score("power", by, found.power, found.n, sign)
@@ -165,7 +166,7 @@ TO_REPORT = ("mcnemar-p", "swap-p", "clustered-p")
 
 
 def corrected(scores: Iterable[Score], methods: Sequence[str] = ("holm",)) -> list[Score]:
-    """Add the p-values corrected for their number (if there are several) to those to report.
+    """Add to the p-values to report, if there are several, the same corrected for their number.
 
     `holm-p` (Holm 1979, Scandinavian J. of Statistics 6:65) and `bonferroni-p`; their n is the
     number of comparisons. A comparison without a p-value, because of too few statements, does not

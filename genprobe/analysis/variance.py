@@ -22,8 +22,8 @@ if TYPE_CHECKING:
 
 FACTORS = ("bias_type", "lang", "model")
 ANOVA = "anova2-wild"  # type II; name in signatures: `statistics.resampled`
-# Statements in all for each level of a factor: with fewer, a wild bootstrap is wrong in less than
-# 4 % or more than 6 % of studies (benchmarks/inference.py).
+# Statements needed in total, per level of a factor: with fewer, a wild bootstrap is wrong in less
+# than 4 % or more than 6 % of studies (benchmarks/inference.py).
 _PER_LEVEL = 2
 _SHAPIRO = 5000  # values up to which scipy's Shapiro-Wilk is exact enough
 

@@ -34,6 +34,7 @@ class Text:
 
     @property
     def total(self) -> float:
+        """Return the sum of the log-probabilities, in nats."""
         return math.fsum(self.logprobs)
 
 

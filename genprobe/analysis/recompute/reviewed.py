@@ -238,7 +238,7 @@ def _corrected(
     solved = _rogan_gladen(kept, seen, value)
     if len(seen) == n:
         return Figure(None, n, excluded)
-    weighted = len({row["w"] for row in seen}) > 1  # then the score belongs to the other rate
+    weighted = len({row["w"] for row in seen}) > 1  # then the test is that of `ppi`
     start = value if weighted and solved is not None else solved
     own = ends(of, start, by_truth=not weighted)
     return dataclasses.replace(tested, value=solved, ends=own)

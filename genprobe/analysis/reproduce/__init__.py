@@ -111,9 +111,11 @@ class Printed:
         }
 
     def where(self, key: str) -> str:
+        """Return where a table is printed."""
         return str(self.data["tables"][key]["where"])
 
     def rows(self, key: str) -> list[dict[str, str]]:
+        """Return the rows of a printed table: column -> figure as text."""
         return _grid(self.data["tables"][key]["rows"], self.path)
 
     def cell(
@@ -177,6 +179,7 @@ class Folder:
         self.absent: list[File] = []
 
     def find(self, file: File) -> Path | None:
+        """Return the path of a file, by either name and any suffix; None if it is missing."""
         if self.path is None:
             return None
         stems = [Path(name).stem for name in (file.name, file.also) if name]

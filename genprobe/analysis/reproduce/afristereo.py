@@ -19,6 +19,7 @@ _SIGNIFICANT = 0.05
 
 
 def cells(folder: Folder, printed: Printed) -> Iterator[Cell]:
+    """Yield the cells that follow from the printed tables and the log."""
     log: dict[str, list[_Row]] = {}
     for row in printed.rows("log"):
         log.setdefault(row["model"], []).append(row)

@@ -15,6 +15,7 @@ _DOMAINS = ("cultural", "identity", "ideology", "language", "social", "economic"
 
 
 def cells(folder: Folder, printed: Printed) -> Iterator[Cell]:
+    """Yield the cells that follow from other printed figures."""
     *subdomains, total = printed.rows("pairs")
     pairs = {row["subdomain"]: int(row["pairs"]) for row in subdomains}
     n = sum(pairs.values())

@@ -27,6 +27,7 @@ _TITLES |= {"cost": "accuracy cost of bias non-alignment"}
 
 
 def cells(folder: Folder, printed: Printed) -> Iterator[Cell]:
+    """Yield the cells of the published table, from the predictions in the folder."""
     from genprobe import metrics
     from genprobe.outcomes import table
 

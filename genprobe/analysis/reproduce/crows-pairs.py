@@ -39,6 +39,7 @@ _DIRECTIONS = ("stereo", "antistereo")
 
 
 def cells(folder: Folder, printed: Printed) -> Iterator[Cell]:
+    """Yield the counts of the data set, and the scores of the models."""
     pairs = folder.read(PAIRS)
     rows = {row["part"]: row for row in printed.rows("scores")}
     for part, row in rows.items():

@@ -27,6 +27,7 @@ _KEYS = tuple(
 
 
 def cells(folder: Folder, printed: Printed) -> Iterator[Cell]:
+    """Yield the cells that follow from other printed figures."""
     *counts, total = printed.rows("counts")
     for column in ("templates", "samples"):
         summed = sum(figure(row[column])[1] for row in counts)

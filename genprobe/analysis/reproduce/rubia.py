@@ -28,6 +28,7 @@ FILES = (PAIRS,)
 
 
 def cells(folder: Folder, printed: Printed) -> Iterator[Cell]:
+    """Yield the win rates, from the perplexities in the folder."""
     from genprobe import metrics
     from genprobe.outcomes import table
 

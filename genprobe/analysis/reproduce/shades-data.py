@@ -31,6 +31,7 @@ _NAMES = {"region person": "regional person"}
 
 
 def cells(folder: Folder, printed: Printed) -> Iterator[Cell]:
+    """Yield the counts, from the table in the folder."""
     rows = folder.read(STATEMENTS)
     originals = rows[rows["subset"] == "_original"]
     marked = int((rows["subset"].fillna("") != "").sum())  # six rows have neither value

@@ -30,6 +30,7 @@ _ANSWERS = ("yes", "no", "ambiguous")
 
 
 def cells(folder: Folder, printed: Printed) -> Iterator[Cell]:
+    """Yield the labels and their shares, from the recorded replies in the folder."""
     replies = folder.read(REPLIES)
     with folder.at(REPLIES):
         _check(replies)
