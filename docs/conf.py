@@ -1,4 +1,4 @@
-"""The site: `make docs` builds these pages, as they are, into docs/site."""
+"""Configure Sphinx: `make docs` builds the site from these pages into docs/site."""
 
 from __future__ import annotations
 
@@ -17,8 +17,8 @@ html_show_sphinx = False
 html_copy_source = False
 html_theme_options = {"light_css_variables": {"font-stack--monospace": "ui-monospace, monospace"}}
 
-myst_heading_anchors = 3  # [text](page.md#heading), as on code hosts
-# ```csv is for code hosts; Pygments has no such lexer.
+myst_heading_anchors = 3  # makes [text](page.md#heading) work, as on code hosts
+# Code hosts highlight ```csv, but Pygments has no lexer for it.
 suppress_warnings = ["misc.highlighting_failure"]
 
 autodoc_typehints = "signature"

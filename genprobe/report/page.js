@@ -1,8 +1,8 @@
 "use strict";
 (() => {
-  // A link to something inside a closed <details> opens it.
+  // Following a link to something inside a closed <details> opens the <details>.
   const reveal = () => {
-    // Ids are ASCII: nothing to decode, which an address with a lone % would not survive.
+    // Ids are ASCII, so nothing is decoded: an address with a lone % would raise an error.
     const target = document.getElementById(location.hash.slice(1));
     if (!target) return;
     for (let at = target; at; at = at.parentElement) {
@@ -13,7 +13,7 @@
   addEventListener("hashchange", reveal);
   reveal();
 
-  // Printed, everything is there, but what stands behind a warning only where it was opened.
+  // For printing, open all <details>, except those behind a warning that the reader has not opened.
   let closed = [];
   addEventListener("beforeprint", () => {
     closed = [...document.querySelectorAll("details:not([open]):not(.guarded)")];
@@ -31,7 +31,7 @@
         await navigator.clipboard.writeText(text.textContent);
         told.textContent = "Copied.";
       } catch {
-        // Without the right to write the clipboard: selected, to be copied by hand.
+        // Without permission to write to the clipboard, select the text, to be copied by hand.
         getSelection().selectAllChildren(text);
         told.textContent = "Selected: copy it with the keyboard.";
       }

@@ -1,4 +1,4 @@
-// The browser of replies. Whatever a model or a file wrote is put into the page as text alone.
+// The browser of replies. All text of models and files is put into the page only as text.
 (() => {
   "use strict";
 
@@ -6,15 +6,15 @@
   if (!section) return;
   const part = (name) => document.getElementById(`replies-${name}`);
 
-  const PAGE = 20; // replies a page
-  const PREVIEW = 600; // letters and lines of a text that are shown at first
+  const PAGE = 20; // replies per page
+  const PREVIEW = 600; // characters (and LINES: lines) of a text that are shown at first
   const LINES = 14;
-  const FARTHEST = 3000; // where evidence or a hit may end to be among them
-  const FIRST = ["run", "lang", "probe", "decode", "answer", "sentiment", "stance"]; // filters in sight
+  const FARTHEST = 3000; // evidence or a hit that ends before this is shown at first, too
+  const FIRST = ["run", "lang", "probe", "decode", "answer", "sentiment", "stance"]; // filters that are always visible
 
   // --- the data
 
-  // A column: its different values, what they are called, and the code of every row.
+  // A column: its distinct values, their labels, and the code of every row.
   function column(found, n) {
     const { values, labels = values, codes } = found;
     const Codes = values.length < 256 ? Uint8Array : values.length < 65536 ? Uint16Array : Uint32Array;
@@ -40,7 +40,7 @@
 
   // --- text
 
-  // As genprobe/text.py normalises: compatibility forms, what is not seen left out, case folded.
+  // Normalise as genprobe.text does: compatibility forms, no invisible characters, case folded.
   const ASCII = /^[\x00-\x7f]*$/;
   const INVISIBLE =
     /[\u00ad\u061c\u0640\u064b-\u0652\u200b-\u200f\u202a-\u202e\u2060-\u2064\u2066-\u2069\ufe0f\ufeff\ufffd]/g;
@@ -57,7 +57,7 @@
     return folded.normalize("NFKC");
   }
 
-  // Where a folded query is found in a text: [from, to], whole letters with their marks.
+  // Find a folded query in a text: [from, to] of each hit, in whole letters with their marks.
   function hits(text, query) {
     if (!query) return [];
     const from = [];
@@ -78,12 +78,12 @@
     return found;
   }
 
-  // What moves, hides or reorders text, and halves of surrogate pairs: as genprobe/formats.py.
-  // Joiners stay, since Persian and the Indic scripts are written with them.
+  // Characters that move, hide or reorder text, and halves of surrogate pairs, as in
+  // genprobe.text.display. Joiners are not among them, since Persian and Indic scripts need them.
   const UNSEEN =
     /(?!\r?\n|\t)[\p{Cc}\p{Cs}\p{Zl}\p{Zp}\u00ad\u061c\u180e\u200b\u200e\u200f\u202a-\u202e\u2060-\u206f\ufeff\ufff9-\ufffb\u{e0000}-\u{e007f}]/gu;
   const code = (char) => `U+${char.codePointAt(0).toString(16).toUpperCase().padStart(4, "0")}`;
-  // For where only text can stand: options, and names.
+  // For places that can contain only text: options and names.
   const plain = (text) => String(text).replace(UNSEEN, (char) => `[${code(char)}]`);
 
   function element(tag, name, ...children) {
@@ -93,7 +93,7 @@
     return made;
   }
 
-  // A text with its unseen characters as visible marks, appended to a parent.
+  // Append a text to a parent, with its invisible characters as visible marks.
   function append(parent, text) {
     let done = 0;
     for (const { 0: char, index } of text.matchAll(UNSEEN)) {
@@ -106,13 +106,13 @@
     parent.append(text.slice(done));
   }
 
-  // The same from its first letter up to `end`, with ranges marked. ranges: [from, to, name].
+  // Append a text from its first letter to `end`, with ranges marked. ranges: [from, to, name].
   function marked(parent, text, end, ranges) {
     const begin = Math.min(text.length - text.trimStart().length, end);
     const inside = (at) => Math.min(Math.max(at, begin), end);
     const edges = [begin, end, ...ranges.flatMap(([from, to]) => [inside(from), inside(to)])];
     const cuts = [...new Set(edges)].sort((a, b) => a - b);
-    // One pass over both: a letter may be searched for of which a reply has 20,000.
+    // Go through cuts and ranges together, as a search for one letter may have 20,000 hits.
     const coming = [...ranges].sort((a, b) => a[0] - b[0]);
     let [next, open] = [0, []];
     for (let at = 0; at + 1 < cuts.length; at++) {
@@ -126,7 +126,7 @@
     }
   }
 
-  // Where a text can be cut: not in front of a mark, not inside of a pair.
+  // Find where a text can be cut: not before a combining mark, not inside a surrogate pair.
   function cutAt(text, end) {
     while (end < text.length && /^[\p{M}\u200d\udc00-\udfff]/u.test(text.slice(end, end + 2))) end++;
     if (/[\ud800-\udbff]/.test(text[end - 1] ?? "") && /[\udc00-\udfff]/.test(text[end] ?? "")) end++;
@@ -140,7 +140,7 @@
       if (at < 0) break;
       if (line === LINES - 1) end = Math.min(end, at);
     }
-    // The evidence and the first hit are in it.
+    // Include the evidence and the first hit.
     for (const [, to] of ranges.slice(0, 2)) if (to < FARTHEST) end = Math.max(end, to + 60);
     end = cutAt(text, end);
     return end + 80 >= text.length && end >= PREVIEW ? text.length : Math.min(end, text.length);
@@ -166,7 +166,7 @@
     const facets = data.facets.map(([name, title]) => ({ name, title, ...col(name), chosen: -1 }));
     for (const facet of facets) facet.counts = new Uint32Array(facet.values.length);
 
-    // Folded texts for the search: of each different text once. [column, folded values]
+    // Folded texts for the search, each distinct text once: [column, folded values].
     const inside = redact ? ["item"] : ["text", "reply", "thought"].filter((name) => columns.has(name));
     const searched = inside.map((name) => [
       col(name),
@@ -175,7 +175,7 @@
 
     let order = Uint32Array.from({ length: n }, (_, row) => row);
     let query = ""; // folded
-    let matched = null; // of every row, whether it has the query; null for no query
+    let matched = null; // whether each row contains the query; null without a query
     let shown = order;
     let found = 0;
     let page = 0;
@@ -224,7 +224,7 @@
       }
     }
 
-    // The rows that fit; and for each value of a facet, how many would if it were chosen.
+    // Find the rows that pass all filters; count for each value of a facet the rows it would give.
     let result = new Uint32Array(n);
     function select() {
       found = 0;
@@ -253,7 +253,7 @@
 
     // --- cards
 
-    // evidence: [from, to] of it, or nothing. whole: not cut.
+    // evidence: its [from, to], or empty. whole: do not cut the text.
     function textBlock(text, lang, { evidence = [], whole = false } = {}) {
       const block = element("div", "r-text");
       block.lang = lang.code;
@@ -342,7 +342,7 @@
       return block;
     }
 
-    // The reasoning before the reply: closed, but where it has what was searched for.
+    // The thought before the reply: closed, unless it contains the query.
     function thought(row) {
       const text = at("thought", row);
       if (!text) return [];
@@ -489,7 +489,7 @@
       remember();
     }
 
-    // Another page: the reader goes on from its beginning.
+    // Show another page from its beginning.
     function turn(to) {
       const before = page;
       page = to;
@@ -516,7 +516,7 @@
       try {
         history.replaceState(null, "", hash);
       } catch {
-        // A browser that lets no script of a file change its address; the view works without.
+        // Some browsers do not let the script of a local file change its address; that is no error.
       }
     }
 
@@ -577,7 +577,7 @@
     }
   }
 
-  // --- the gate
+  // --- the button that opens the browser
 
   const button = part("open");
   const say = (text) => {
