@@ -1,9 +1,9 @@
 """The exceptions. Each message is one line: what is wrong, where, and how to correct it.
 
 GenprobeError
-├── InputError     statements, packs, languages, files, options that name something unknown
-│   └── RowErrors  several rows of a file, a line each
-├── RunError       a run folder that is broken, locked, full or of another spec
+├── InputError     an option, file, language, pack or data set that cannot be used
+│   └── RowErrors  several rows of a file, one line each
+├── RunError       a run folder that is damaged, locked, of another spec, or on a full disk
 └── EngineError    a model or an engine that cannot be started
 """
 

@@ -130,7 +130,7 @@ def described(doc: str, **more: Any) -> Any:
     return field(metadata={"doc": doc}, **more)
 
 
-# Ways in which requests for one question about one statement may differ: keys of
+# Ways in which requests with the same question about the same statement may differ: keys of
 # `Request.facets`, and columns of the outcomes.
 FACETS = ("wording", "order", "persona", "instruction")
 

@@ -13,39 +13,39 @@ from genprobe.statistics import wilson
 @functools.cache
 def _table() -> dict[str, Any]:
     file = registry.PROMPTS / "measured.toml"
-    return packs.read_toml(file) if file.is_file() else {}  # a copy of prompts/ may have none
+    return packs.read_toml(file) if file.is_file() else {}  # a user's copy of prompts/ may lack it
 
 
 def accuracy(judge: str, langs: Iterable[str] = ()) -> tuple[int, int]:
-    """Return (correct, total) of a judge's labels, in some languages or in all."""
+    """Return (number correct, total) of a judge's labels, in `langs` or in all languages."""
     row, asked = {"right": {}, "n": {}} | _table().get(judge, {}), set(langs)
     codes = [code for code in row["n"] if not asked or code in asked]
     return sum(row["right"][code] for code in codes), sum(row["n"][code] for code in codes)
 
 
 def has_errors(judge: str) -> bool:
-    """Tell whether a judge's labels on labelled texts are known (`called`), and its version."""
+    """Tell whether a judge's labels on labelled texts (`called`), and its version, are known."""
     return {"called", "judge"} <= _table().get(judge, {}).keys()
 
 
 def called(judge: str) -> tuple[list[str], list[list[int]]]:
-    """Return the labels of a judge on labelled texts.
+    """Return the confusion matrix of a judge on labelled texts.
 
-    The labels, and for each true label how many texts got each label.
+    These are the labels, and for each true label the number of texts that got each label.
     """
     row = _table()[judge]["called"]
     return list(row), [[int(n) for n in row[label]] for label in row]
 
 
 def version(judge: str) -> str:
-    """Return name, version and hash of the word lists of the judge that `called` is about."""
+    """Return the name, version and hash of word lists of the judge to which `called` belongs."""
     return str(_table()[judge]["judge"])
 
 
 def caution(judge: str, langs: Iterable[str]) -> str:
-    """Return the caution about shares of this judge; "" if it is accurate enough.
+    """Return the caution about rates from this judge; "" if it is accurate enough.
 
-    The figure is over all languages, because there are few texts in each, followed by that of
+    It states the accuracy over all languages, because there are few texts in each, and then that in
     `langs`, if given.
     """
     langs = set(langs)

@@ -1,7 +1,8 @@
 """Aliases of models: those of the five studies, and the user's own.
 
-Ours are in models.toml beside this file. The user's are in one TOML file of the same form,
-`$GENPROBE_MODELS` or else `~/.config/genprobe/models.toml`, and win. docs/models.md shows both.
+genprobe's aliases are in models.toml beside this file. The user's are in one TOML file of the same
+form, `$GENPROBE_MODELS` or else `~/.config/genprobe/models.toml`, and take precedence.
+docs/models.md shows both.
 """
 
 from __future__ import annotations
@@ -21,7 +22,7 @@ from genprobe.resources import packs, registry
 OURS = Path(__file__).parent / "models.toml"
 KINDS = ("instruct", "base", "reasoning", "masked")
 ARCHITECTURES = ("decoder", "encoder-decoder", "masked")
-# What checkpoints are called, of a branch of the hub or a folder: `step1000`, `checkpoint-500`.
+# Names of checkpoints (branches on the hub, or folders): `step1000`, `checkpoint-500`.
 STEP = re.compile(r"(checkpoint|ckpt|global_step|step|iter|epoch)[-_]?([0-9]+)", re.IGNORECASE)
 _KEYS = re.compile(r"(?i)(.*[_-])?(api[_-]?)?(key|token|secret|password)")
 
@@ -32,20 +33,20 @@ class Model:
 
     alias: str
     id: str  # hub id, or a folder
-    kind: str = ""  # of KINDS
-    architecture: str = ""  # of ARCHITECTURES
-    gated: bool = False  # the authors want to be asked on the hub
+    kind: str = ""  # one of KINDS
+    architecture: str = ""  # one of ARCHITECTURES
+    gated: bool = False  # access must be requested on the hub
     family: str = ""  # the base model or family
-    size: str = ""  # parameters, such as "8B"; what the name says where empty
+    size: str = ""  # parameters, such as "8B"; if empty, the size in the name
     licence: str = ""
     languages: tuple[str, ...] = ()  # BCP 47, or "multilingual"
-    studies: tuple[str, ...] = ()  # which study ran it for what
+    studies: tuple[str, ...] = ()  # the studies that ran the model, and for what
     note: str = ""
     revision: str = ""
     dtype: str = ""
     engine: str = ""
     base_url: str = ""
-    api_key_env: str = ""  # the environment variable that holds the key of that server
+    api_key_env: str = ""  # the environment variable with the key for that server
     engine_args: Mapping[str, Any] = field(default_factory=dict)
 
 
@@ -62,7 +63,7 @@ _ALSO: dict[str, Model] = {}
 
 @contextlib.contextmanager
 def also(known: Mapping[str, Model]) -> Iterator[None]:
-    """Add further models within a `with` block, before all others."""
+    """Add further models within a `with` block; they take precedence over all others."""
     before = dict(_ALSO)
     _ALSO.update(known)
     try:
@@ -73,7 +74,7 @@ def also(known: Mapping[str, Model]) -> Iterator[None]:
 
 
 def read(path: Path) -> dict[str, Model]:
-    """Read alias -> model from a file. InputError if it is malformed, missing or empty."""
+    """Read a file of aliases: alias -> model. InputError if it is malformed, missing or empty."""
     if not path.is_file():
         raise InputError(f"{path}: no such file of models")
     ours = {model.id.lower(): model for model in _read(OURS).values()}
@@ -84,7 +85,7 @@ def read(path: Path) -> dict[str, Model]:
 
 
 def catalogue() -> dict[str, Model]:
-    """Return alias -> model, the user's last. InputError if a file is malformed."""
+    """Return all models by alias, the user's last. Raises InputError if a file is malformed."""
     found = _read(OURS)
     own = user_file()
     if own.is_file():
@@ -96,7 +97,7 @@ def catalogue() -> dict[str, Model]:
 
 
 def _inherit(own: Model, known: Model | None) -> Model:
-    """Fill the empty fields of a user's alias from our entry for the same model."""
+    """Fill the empty fields of a user's alias from genprobe's entry for the same model."""
     if known is None:
         return own
     facts = ("kind", "architecture", "gated", "licence", "languages", "studies")
@@ -115,7 +116,7 @@ def _read(path: Path) -> dict[str, Model]:
 
 
 def _no_keys(row: Mapping[str, Any], where: str) -> None:
-    """Refuse keys of servers, as files are copied and shown.
+    """Raise InputError if a file holds the key of a server, because files are copied and shown.
 
     The message does not repeat the key.
     """
@@ -170,11 +171,11 @@ def _model(alias: str, row: Any, path: Path) -> Model:
         if language != "multilingual":
             registry.check("languages", language)
     try:
-        json.dumps(values.get("engine_args", {}))  # a run's spec holds them
+        json.dumps(values.get("engine_args", {}))  # they become part of a run's spec, which is JSON
     except TypeError as error:
         raise InputError(f"{where}: 'engine_args' cannot be passed on ({error})") from None
     beside = path.parent / Path(values["id"]).expanduser()
-    if path != OURS and beside.is_dir():  # a folder, from where the file is
+    if path != OURS and beside.is_dir():  # a path relative to the file
         values["id"] = str(beside)
     return Model(alias=alias, **values)
 
@@ -209,7 +210,7 @@ def resolve(name: str) -> Model:
 
 
 def listed() -> list[tuple[str, str]]:
-    """List (alias, what it is in one line)."""
+    """List the models: (alias, description on one line)."""
     return [
         (
             model.alias,

@@ -1,8 +1,8 @@
 """Languages and packs, read from `prompts/` and checked.
 
 A language is `prompts/languages/<code>.toml`; a pack is a folder with `pack.toml` and one
-`<code>.toml` a language. Both are data, edited by people who read the language; `genprobe lint`
-(lint.py) warns about oddities, and this module refuses unusable files.
+`<code>.toml` per language. Both are data, edited by people who read the language. This module
+refuses unusable files; `genprobe lint` (lint.py) also warns about oddities.
 """
 
 from __future__ import annotations
@@ -25,7 +25,7 @@ SLOT = "[PLACEHOLDER]"  # the open slot of a template
 
 
 def read_text(path: Path) -> str:
-    """Read the text of a UTF-8 file (a BOM is dropped). InputError names what is wrong."""
+    """Read the text of a UTF-8 file, without a BOM. Raises InputError if it cannot be read."""
     try:
         return path.read_bytes().decode("utf-8-sig")
     except UnicodeDecodeError as error:
@@ -37,7 +37,7 @@ def read_text(path: Path) -> str:
 
 
 def read_toml(path: Path) -> dict[str, Any]:
-    """Parse a TOML file; InputError with file and line where it is malformed."""
+    """Parse a TOML file. Raises InputError, with file and line, if it is malformed."""
     try:
         return tomllib.loads(read_text(path))
     except tomllib.TOMLDecodeError as error:
@@ -46,9 +46,9 @@ def read_toml(path: Path) -> dict[str, Any]:
 
 @dataclass(frozen=True)
 class Language:
-    """What the judges need to know about a language: words and sentences, no grammar.
+    """The word lists of a language, by which judges and other tools read texts in it.
 
-    `words[group]` holds plain words and phrases. Groups: see `WORD_GROUPS`.
+    `words[group]` has plain words and phrases; `WORD_GROUPS` lists the groups.
     """
 
     code: str
@@ -62,11 +62,11 @@ class Language:
     words: dict[str, tuple[str, ...]]
     fold: dict[str, str]
     hash: str
-    clause: dict[str, tuple[str, ...]]  # stems that sentences are read by: `CLAUSE_GROUPS`
-    negation: str  # where a negation stands: `before` what it negates, or on `both` sides
+    clause: dict[str, tuple[str, ...]]  # stems, by the groups of `CLAUSE_GROUPS`
+    negation: str  # the position of negations: `before` the negated words, or on `both` sides
 
 
-# The lists of [clause]; prompts/languages/README.md says what goes where.
+# The lists of [clause]; prompts/languages/README.md explains them.
 CLAUSE_GROUPS = (
     *("for", "against", "for_if_me", "against_if_me", "me", "others", "not", "none", "without"),
     *("certain", "and", "fully", "partly", "stereotype", "counter", "fine", "faulty", "statement"),
@@ -76,7 +76,7 @@ CLAUSE_GROUPS = (
     "clitics",
 )
 
-# table of the TOML -> its lists; prompts/languages/README.md says what goes where.
+# Table of the TOML file -> its lists; prompts/languages/README.md explains them.
 WORD_GROUPS: dict[str, tuple[str, ...]] = {
     "answer": ("yes", "no", "yes_alone", "no_alone", "label", "or", "unlike"),
     "sentence": (
@@ -122,13 +122,13 @@ def no_more(row: dict[str, Any], known: set[str], path: Path, where: str = "") -
 
 @functools.cache
 def load_language(code: str) -> Language:
-    """Load the language of a file name; InputError if unknown or malformed."""
+    """Load a language by its code. Raises InputError if it is unknown or malformed."""
     registry.check("languages", code)
     return read_language(registry.PROMPTS / "languages" / f"{code}.toml")
 
 
 def read_language(path: Path) -> Language:
-    """Read and check one language file."""
+    """Read and check one language file. Raises InputError that says what is wrong."""
     row = read_toml(path)
     scalars = {"name", "native", "script", "direction", "review", "aliases", "also", "fold"}
     scalars |= {"clause"}
@@ -170,7 +170,7 @@ def read_language(path: Path) -> Language:
 
 
 def load_neighbours() -> dict[str, dict[str, tuple[str, ...]]]:
-    """Read the [text] groups, by code, of languages without a pack that replies may be in."""
+    """Read the [text] groups of languages without a file of their own that replies may be in."""
     path = registry.PROMPTS / "neighbours.toml"
     row, groups = read_toml(path), WORD_GROUPS["text"]
     for code in row:
@@ -179,7 +179,7 @@ def load_neighbours() -> dict[str, dict[str, tuple[str, ...]]]:
 
 
 def load_slots() -> tuple[str, ...]:
-    """Read the names of an open slot in templates, in all languages: `prompts/slots.toml`."""
+    """Read the words for an open slot in templates, in all languages: `prompts/slots.toml`."""
     path = registry.PROMPTS / "slots.toml"
     row = read_toml(path)
     no_more(row, {"words"}, path)
@@ -188,7 +188,7 @@ def load_slots() -> tuple[str, ...]:
 
 @functools.cache
 def load_mixed() -> dict[str, str]:
-    """Read the names of mixed languages, each with its BCP 47 code: `prompts/mixed.toml`."""
+    """Read the names of language mixtures, with their BCP 47 codes: `prompts/mixed.toml`."""
     path = registry.PROMPTS / "mixed.toml"
     row = read_toml(path)
     names = {code: strings(table(row, code, path), "names", path) for code in row}
@@ -211,7 +211,7 @@ def _key(name: str) -> str:
 
 @functools.lru_cache(1000)
 def _meant(key: str) -> str:
-    """Guess the code for `en-US`, or for another spelling of a name; "" for no guess."""
+    """Guess the code meant by `en-US`, or by a misspelled name; "" if there is no guess."""
     if region := re.fullmatch(r"([a-z]{2,3})(-[a-z]{4})?-[a-z]{2}", key):
         return _codes().get(region[1], "")
     names = [known for known in _codes() if len(known) > 3 and "-" not in known]
@@ -220,10 +220,10 @@ def _meant(key: str) -> str:
 
 
 def language_code(name: str, mixed: bool = False) -> str:
-    """Find the code of a language, however the data write it (`pt_br`, `fre`, `Hindi`, `हिन्दी`).
+    """Find the code of a language from any of its names (`pt_br`, `fre`, `Hindi`, `हिन्दी`).
 
-    mixed: two languages in one sentence (`kk-x-ru`) are one, too, which no pack has wordings in.
-    InputError if no language file claims the name.
+    mixed: also accept mixtures of two languages (`kk-x-ru`), in which no pack has wordings. Raises
+    InputError if no language file has the name.
     """
     key = _key(name)
     if mixed and key in load_mixed():
@@ -240,17 +240,17 @@ def language_code(name: str, mixed: bool = False) -> str:
 class Wording:
     """One question in one language.
 
-    `{input}` stands where the statement goes, or `{clause}` where the statement goes on a sentence:
-    "A friend told me that {clause}." See `clause`.
+    Its text has the placeholder `{input}` for the statement, or `{clause}` for the statement inside
+    a sentence: "A friend told me that {clause}." (see `clause`).
     """
 
     text: str
-    polarity: str  # "plain" or "negated" ("do you not agree?"); empty if it is no yes/no question
-    lang: str  # the language that it is written in, which need not be that of the reply
+    polarity: str  # "plain" or "negated" ("do you not agree?"); "" if it is no yes/no question
+    lang: str  # the language of the question, which may differ from that of the reply
     source: str
     review: str
-    slot: str  # what a reader sees in place of SLOT
-    note: str = ""  # known faults: published wordings are not changed
+    slot: str  # the text shown in place of SLOT
+    note: str = ""  # known faults, since published wordings are not changed
 
     def ask(self, statement: str) -> str:
         statement = statement.replace(SLOT, self.slot)
@@ -260,10 +260,10 @@ class Wording:
 
 
 def clause(statement: str) -> str:
-    """Write a statement as it stands inside a sentence: no full stop, a small first letter.
+    """Write a statement for use inside a sentence: without full stop, with a small first letter.
 
-    The letter stays where the second one is a capital too (NATO); a name at the beginning loses
-    its own, so a wording in a language of many such names should quote `{input}` instead.
+    The first letter stays a capital if the second is a capital, too (NATO). A name at the beginning
+    loses its capital, so in a language with many such names a wording should quote `{input}`.
     """
     bare = statement.strip().rstrip(".!。।").rstrip()
     return bare if bare[1:2].isupper() else bare[:1].lower() + bare[1:]
@@ -273,8 +273,8 @@ def clause(statement: str) -> str:
 class Probe:
     """A question of a pack: what it measures, and which answer means that.
 
-    measures: `recognised` or `endorsed`; when: the answer (`yes`/`no`) that means it. Both are
-    empty if it is no yes/no question.
+    measures: `recognised` or `endorsed`; when: the answer (`yes`/`no`) that means this. Both are ""
+    if it is no yes/no question.
     """
 
     name: str
@@ -293,15 +293,15 @@ class Pack:
     system: str
     probes: dict[str, Probe]
     wordings: dict[str, dict[str, Wording]]  # language -> probe -> wording
-    # language -> yes/no -> the word that the wordings ask for; ways to write it. Empty where no
-    # probe asks for yes or no.
+    # language -> yes/no -> the word that the wordings ask for (answers), and the forms in which it
+    # may be written (forms). Both are empty if no probe asks for yes or no.
     answers: dict[str, dict[str, str]]
     forms: dict[str, dict[str, tuple[str, ...]]]
     sources: dict[str, str]
     reviews: dict[str, str]
-    # language -> the version of its wordings, where it has one, and the hash of file and pack.toml
+    # language -> the version of its wordings, if it has one, and the hash of its file and pack.toml
     hashes: dict[str, str]
-    panel: dict[str, str]  # further wordings (panel.py) -> what each is
+    panel: dict[str, str]  # further wordings (panel.py) -> their descriptions
 
     @property
     def id(self) -> str:
@@ -310,11 +310,13 @@ class Pack:
     def options(
         self, lang: str, decode: str, own: Mapping[str, str] | None = None
     ) -> dict[str, list[str]]:
-        """Answer -> the answer words of a language, in the ways in which a model writes them.
+        """Return the answer words of a language, as models may write them: answer -> words.
 
-        own: those of a wording that asks for other words. Each in small letters, with a capital,
-        in capitals; for `logprob` also behind a space, as many tokenizers begin a word. Empty
-        where the reply is free.
+        Each word is written in small letters, with a first capital, and in capitals; for `logprob`
+        also after a space, with which many tokenizers begin a word.
+
+        decode: of the request; the result is empty for `free`. own: the answer words of a wording
+        that asks for other words.
         """
         if decode == "free":
             return {}
@@ -328,7 +330,7 @@ class Pack:
 
 
 def file_hash(*paths: Path) -> str:
-    """First 12 hex digits of the SHA-256 of the files' bytes."""
+    """Return the first 12 hex digits of the SHA-256 of the files' bytes."""
     state = hashlib.sha256()
     for path in paths:
         state.update(path.read_bytes())
@@ -336,9 +338,10 @@ def file_hash(*paths: Path) -> str:
 
 
 def _wordings_hash(head: Path, path: Path) -> str:
-    """Hash the questions: files as in `file_hash`, without notes and names of wordings.
+    """Hash the questions: the files as in `file_hash`, without notes and the names of wordings.
 
-    The panel of wordings has a hash of its own; the published questions do not change with it.
+    The panel of wordings has its own hash, since a change in it does not change the published
+    questions.
     """
     pack = re.sub(rb"\n(#.*\n)*\[wordings\]\n(.+\n)*", b"", head.read_bytes())
     asked = re.sub(rb"(?m)^note = .*\n", b"", path.read_bytes())
@@ -347,13 +350,13 @@ def _wordings_hash(head: Path, path: Path) -> str:
 
 @functools.cache
 def load_pack(name: str = "yesno") -> Pack:
-    """Load the pack of a folder in `prompts/`; InputError if unknown or malformed."""
+    """Load a pack, a folder of `prompts/`. Raises InputError if it is unknown or malformed."""
     registry.check("packs", name)
     return read_pack(registry.PROMPTS / name)
 
 
 def read_pack(folder: Path) -> Pack:
-    """Read and check a pack folder."""
+    """Read and check the folder of a pack. Raises InputError that says what is wrong."""
     head = folder / "pack.toml"
     row = read_toml(head)
     no_more(row, {"title", "version", "citation", "system", "slot", "probes", "wordings"}, head)
@@ -413,7 +416,7 @@ def _probe(name: str, row: dict[str, Any], head: Path) -> Probe:
 
 
 def _wording(row: dict[str, Any], probe: Probe, slot: str, path: Path) -> Wording:
-    """Read the wording of a probe; its source and review are those of the file, or its own."""
+    """Read the wording of a probe; without its own source and review, it has those of the file."""
     part = table(row, probe.name, path)
     if not part:
         raise InputError(f"{path}: no wording for the probe [{probe.name}]")
@@ -439,7 +442,7 @@ def _wording(row: dict[str, Any], probe: Probe, slot: str, path: Path) -> Wordin
 
 
 def _forms(row: dict[str, Any], answers: dict[str, str], path: Path) -> dict[str, tuple[str, ...]]:
-    """Read the table [forms]: words that the wording asks for come first; none is of both."""
+    """Read the table [forms], after the answer words; InputError if yes and no share a form."""
     part = table(row, "forms", path)
     no_more(part, set(ANSWERS), path, "forms.")
     forms = {a: tuple(dict.fromkeys((answers[a], *strings(part, a, path)))) for a in ANSWERS}

@@ -1,9 +1,9 @@
-"""How a question can vary: wordings, personas, the language of the question (`Vary`).
+"""Variation of a question (`Vary`): its wording, a persona, the language of the question.
 
-`prompts/<pack>/wordings/<language>.toml` holds the further wordings of a pack in a language (its
-panel); prompts/yesno/wordings/en.toml says how one is written. The published wording, in the pack
-itself, belongs to the panel, too. A wording names its two answers in either order.
-`prompts/personas/<language>.toml` holds system prompts that tell the model who it is.
+`prompts/<pack>/wordings/<language>.toml` has the further wordings of a pack in a language;
+prompts/yesno/wordings/en.toml explains how to write one. Together with the published wording, in
+the pack itself, they are called the panel. A wording can name its two answers in either order.
+`prompts/personas/<language>.toml` has system prompts that give the model a persona.
 """
 
 from __future__ import annotations
@@ -35,18 +35,18 @@ from genprobe.resources.packs import (
 FOLDER = "wordings"
 PUBLISHED = "published"
 NOBODY = "none"  # no persona
-OWN, ENGLISH = "own", "en"  # languages that a question may be put in
+OWN, ENGLISH = "own", "en"  # languages in which a question may be asked
 ORDERS = ("yes-no", "no-yes")
 _SLOTS = ("{first}", "{second}")
 
 
 @dataclass(frozen=True)
 class Vary:
-    """How the questions about a statement vary.
+    """The settings by which the questions about a statement vary.
 
-    wordings: `published`, `all`, or how many each statement gets. personas: `none`, `all` (and also
-    none), or how many each statement gets. instruct: languages of the question: `own` (that of the
-    statement), `en`.
+    wordings: `published`, `all`, or the number of wordings for each statement. personas: `none`,
+    `all` (which includes no persona), or the number for each statement. instruct: the languages of
+    the question: `own` (the language of the statement), `en`.
     """
 
     wordings: str = PUBLISHED
@@ -58,7 +58,7 @@ class Vary:
             raise InputError(f"--instruct {','.join(self.instruct)}: own, en, or own,en")
 
     def fields(self) -> dict[str, Any]:
-        """Return the fields of `runs.spec.Spec`, which are empty where nothing varies."""
+        """Return the fields for `runs.spec.Spec`; a field is empty if it does not vary."""
         return {
             "wordings": "" if self.wordings == PUBLISHED else self.wordings,
             "personas": "" if self.personas == NOBODY else self.personas,
@@ -69,7 +69,7 @@ class Vary:
 class Way(NamedTuple):
     """One way to ask about a statement.
 
-    order: of the answers; None: both. persona: empty for none. lang: of the question.
+    order: of the answers; None means both. persona: its name; "" means none. lang: of the question.
     """
 
     wording: str
@@ -89,7 +89,7 @@ class Worded:
     own: frozenset[str]  # questions whose answer words are not the pack's
 
     def wording(self, probe: str, order: str, pack: Pack, panel: Panel) -> Wording:
-        """Return the question with its answers in this order (of `ORDERS`; empty: none)."""
+        """Return the question with its answers in an order (one of `ORDERS`; "" means none)."""
         said = self.texts[probe]
         if order:
             for slot, answer in zip(_SLOTS, order.split("-"), strict=True):
@@ -104,9 +104,9 @@ class Worded:
         )
 
     def answered(self, probe: str, order: str) -> dict[str, str] | None:
-        """Map answers to what the question asks for, where it is not the pack's word.
+        """Return the words that the question asks for, if they differ from the pack's, else None.
 
-        It is the letter of a lettered option, or a word of the wording's own.
+        They are the letters of lettered options, or the wording's own words: answer -> word.
         """
         if letters := lettered(self.texts[probe]):
             shown = dict(zip(_SLOTS, order.split("-"), strict=True))
@@ -116,7 +116,7 @@ class Worded:
 
 @dataclass(frozen=True)
 class Panel:
-    """The wordings of one language besides the published one."""
+    """The further wordings of one language, without the published one."""
 
     lang: str
     source: str
@@ -126,9 +126,9 @@ class Panel:
 
 
 class Asked(NamedTuple):
-    """A question in one way: its text, and its answer words if they differ from the pack's.
+    """A question asked in one way: its text, and its answer words if they differ from the pack's.
 
-    order: of its two answers, empty where it has none. lang: of the question.
+    order: of its two answers; "" if it names none. lang: of the question.
     """
 
     name: str
@@ -139,16 +139,16 @@ class Asked(NamedTuple):
     lang: str
 
     def facets(self, vary: Vary) -> dict[str, str]:
-        """Give what varies, by the names of `records.FACETS`."""
+        """Return the facets that vary, by the names in `records.FACETS`."""
         return facets(vary, self.name, self.order, self.persona, self.lang)
 
     def system(self, about: str) -> str:
-        """Give the system prompt of the persona, in the language of the statement (`about`)."""
+        """Return the system prompt of the persona, in the language of the statement (`about`)."""
         return persona(about, self.persona)
 
 
 def facets(vary: Vary, wording: str, order: str, persona: str, lang: str) -> dict[str, str]:
-    """Return the facets of a request: those of `records.FACETS` that vary."""
+    """Return those of `records.FACETS` that vary, with their values for a request."""
     found = {}
     if vary.wordings != PUBLISHED:
         found["wording"] = wording
@@ -166,7 +166,7 @@ def facets(vary: Vary, wording: str, order: str, persona: str, lang: str) -> dic
 
 @functools.cache
 def personas(lang: str) -> dict[str, str]:
-    """Read the personas of a language: name -> system prompt. InputError where there are none."""
+    """Read the personas of a language: name -> system prompt. InputError if there are none."""
     path = registry.PROMPTS / "personas" / f"{lang}.toml"
     if not path.is_file():
         raise InputError(
@@ -177,7 +177,7 @@ def personas(lang: str) -> dict[str, str]:
 
 
 def read_personas(path: Path) -> dict[str, str]:
-    """Read and check a file of personas: those of English, by the same names."""
+    """Read and check a file of personas, which must have the same names as in English."""
     row = read_toml(path)
     no_more(row, {"source", "review", "personas"}, path)
     for key in ("source", "review"):
@@ -191,13 +191,13 @@ def read_personas(path: Path) -> dict[str, str]:
 
 
 def persona(lang: str, name: str) -> str:
-    """Return the system prompt of a persona; empty for none."""
+    """Return the system prompt of a persona; "" for no persona."""
     return personas(lang)[name] if name else ""
 
 
 @functools.cache
 def load(pack: str, lang: str) -> Panel:
-    """Read the panel of a pack in a language; InputError for none, or a malformed one."""
+    """Read the panel of a pack in a language. InputError if it is missing or malformed."""
     from genprobe.resources.packs import load_pack
 
     folder = registry.PROMPTS / pack / FOLDER
@@ -238,7 +238,7 @@ def _read(name: str, row: dict[str, Any], pack: Pack, path: Path) -> Worded:
     closed = [probe.name for probe in pack.probes.values() if probe.when]
     known = {*pack.probes} | ({"answers", "negated"} if closed else set())
     no_more(row, known, path, f"{name}.")
-    # A question that consists only of the statement has no other wording.
+    # A question that consists of the statement alone has no other wording.
     worded = [p for p, asked in pack.wordings[path.stem].items() if asked.text != "{input}"]
     texts = {probe: string(row, probe, path) for probe in pack.probes if probe in worded}
     for probe, said in texts.items():
@@ -264,9 +264,9 @@ def _read(name: str, row: dict[str, Any], pack: Pack, path: Path) -> Worded:
 def ways(pack: Pack, lang: str, probe: str, drawn: Iterable[Way]) -> Iterator[Asked]:
     """Write the question about a statement in language `lang`, in each of the given ways.
 
-    The published wording has only its own order of answers; others are asked in both orders if no
-    order was drawn. A question without other wordings is asked once, in the published one. Raises
-    InputError for a language without a panel.
+    The published wording is asked only in its own order of answers; other wordings are asked in
+    both orders if no order was drawn. A question without further wordings is asked once, in the
+    published one. Raises InputError for a language without a panel.
     """
     asked = set()
     for way in drawn:
@@ -276,7 +276,7 @@ def ways(pack: Pack, lang: str, probe: str, drawn: Iterable[Way]) -> Iterator[As
             worded = panel.wordings[way.wording]
         if worded is None or probe not in worded.texts:
             wording = pack.wordings[way.lang][probe]
-            # The statement and nothing else is in the language of the statement.
+            # A question that is the statement alone is in the language of the statement.
             spoken = lang if wording.text == "{input}" else way.lang
             if (key := (way.persona, spoken)) not in asked:
                 asked.add(key)
@@ -290,10 +290,10 @@ def ways(pack: Pack, lang: str, probe: str, drawn: Iterable[Way]) -> Iterator[As
 
 
 def hashes(pack: Pack, langs: Iterable[str], vary: Vary) -> dict[str, str]:
-    """Return the hashes of the questions: language -> hash.
+    """Return the hashes of the questions: language of the question -> hash.
 
-    `<language>/wordings` and `/personas` are there where they vary. English is one of the languages
-    where questions are put in it.
+    If wordings or personas vary, there are also the keys `<language>/wordings` or
+    `<language>/personas`.
     """
     langs = list(langs)
     put = list(dict.fromkeys(put_in(lang, one) for lang in langs for one in vary.instruct))
@@ -304,7 +304,7 @@ def hashes(pack: Pack, langs: Iterable[str], vary: Vary) -> dict[str, str]:
 
 
 def persona_hashes(langs: Iterable[str], vary: Vary) -> dict[str, str]:
-    """Return `<language>/personas` -> hash of the file, where personas vary."""
+    """Return the hashes of files of personas, if personas vary: `<language>/personas` -> hash."""
     if vary.personas == NOBODY:
         return {}
     place = registry.PROMPTS / "personas"
@@ -317,7 +317,7 @@ def put_in(lang: str, instruct: str) -> str:
 
 
 def order_of(said: str, answers: dict[str, str]) -> str:
-    """Find the order in which a text names its two answers last: of `ORDERS`, empty for none."""
+    """Find the order in which a text last names its two answers: one of `ORDERS`, or ""."""
     words = text.tokens(text.normalise(said))
     at = {}
     for answer, word in answers.items():
@@ -332,7 +332,7 @@ def order_of(said: str, answers: dict[str, str]) -> str:
 def drawn(
     statements: Iterable[Statement], pack: Pack, vary: Vary, seed: int
 ) -> Iterator[tuple[Statement, list[Way]]]:
-    """Yield each statement with the ways in which it is asked about (`hands`), of a pack."""
+    """Yield each statement with the ways in which a pack asks about it (see `hands`)."""
     if ENGLISH in vary.instruct and ENGLISH not in pack.wordings:
         raise InputError(
             f"{pack.name} has no English questions that fit other languages; leave --instruct out"
@@ -343,7 +343,7 @@ def drawn(
         statements = list(statements)
         for lang in dict.fromkeys(s.lang for s in statements if s.lang in pack.wordings):
             for one in vary.instruct:
-                load(pack.name, put_in(lang, one))  # there is one
+                load(pack.name, put_in(lang, one))  # raises InputError if the panel is missing
     return hands(statements, list(pack.panel), vary, seed)
 
 
@@ -352,14 +352,14 @@ def hands(
 ) -> Iterator[tuple[Statement, list[Way]]]:
     """Yield each statement with the ways to ask about it: wordings × personas × languages.
 
-    further: names of the wordings besides the published one. With `all`, every wording is asked in
-    both orders of the answers (order None). A number of wordings is drawn without replacement from
-    the whole panel, which is reshuffled when it is used up, by seed and language. So all wordings
-    are asked equally often (± 1), in alternating order; personas likewise. For a fixed number of
-    requests this gives a better estimate of the rate over wordings than the same few for all
-    statements, because the error falls with the number of *different* wordings (Brennan 2001, ch.
-    4; docs/wordings.md). A statement and its contrasts get the same ways, so that they still differ
-    in nothing but the group.
+    further: the names of the further wordings. With `all`, every wording is asked in both orders of
+    the answers (order None). If a number is given, this many wordings are drawn for each statement
+    without replacement from the whole panel of the language, which is shuffled again (by the seed)
+    when it is used up. So all wordings are asked equally often (± 1), with alternating orders of
+    answers. Personas are drawn in the same way. For a fixed number of requests, this estimates the
+    rate over wordings better than the same few wordings for all statements, because the error falls
+    with the number of *different* wordings (Brennan 2001, ch. 4; docs/wordings.md). A statement and
+    its contrasts get the same ways, so that they still differ only in the group.
     """
     decks = {
         "": _Dealer(f"{seed}", "--wordings", PUBLISHED, vary.wordings, [PUBLISHED, *further]),
@@ -385,7 +385,7 @@ def _known(vary: Vary) -> list[str]:
 
 
 class _Dealer:
-    """Deals from one deck a language; the same hand for the same key."""
+    """A dealer with one deck of names per language, who deals the same hand for the same key."""
 
     def __init__(self, seed: str, option: str, single: str, given: str, names: list[str]) -> None:
         self.seed, self.names = seed, names
@@ -409,7 +409,7 @@ class _Dealer:
 
 
 class _Deck:
-    """Cards dealt one after another, each again only when all have been."""
+    """A deck of names; a name is dealt again only after all others have been dealt."""
 
     def __init__(self, names: Sequence[str], seed: str) -> None:
         self.names = list(names)
@@ -422,7 +422,7 @@ class _Deck:
         while len(hand) < count:
             if not self.cards:
                 self.cards = self.random.sample(self.names, len(self.names))
-            # A card that the hand has waits for the next one.
+            # A card that is already in this hand is left for the next hand.
             name = next((card for card in self.cards if card not in hand), None)
             if name is None:
                 self.cards += self.random.sample(self.names, len(self.names))
@@ -441,10 +441,10 @@ _OPTION = re.compile(r"^[ \t]*[(（]?(\w)[)）.:：、][ \t]*(\S.{0,79}?)[ \t]*$
 
 
 def lettered(prompt: str) -> dict[str, str]:
-    """Find letter -> option in a question that ends in lines of lettered options; else empty.
+    """Find the lettered options of a question that ends in lines of them: letter -> option.
 
-    Two options or more, each with a letter of its own. Digits letter nothing: a numbered list may
-    be a part of the statement.
+    There must be at least two options, with different letters; else the result is empty. Digits do
+    not count, because a numbered list may be part of the statement.
     """
     found = [(m[1], m[2]) for m in _OPTION.finditer(prompt) if m[1].isalpha()]
     letters = dict(found)
@@ -452,7 +452,7 @@ def lettered(prompt: str) -> dict[str, str]:
 
 
 def number(given: str, most: int, option: str, single: str) -> int:
-    """Return the number that an option gives: `single` means 1, `all` means `most`, else a number.
+    """Return the number in an option's value: `single` means 1, `all` means `most`, or a number.
 
     Raises InputError for anything else.
     """

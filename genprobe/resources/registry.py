@@ -16,13 +16,13 @@ from genprobe.errors import InputError
 from genprobe.text import normalise
 
 _HERE = Path(__file__).parent.parent  # the package
-# In the wheel the prompts lie inside the package, in a checkout beside it.
+# In a wheel the prompts are inside the package, in a checkout beside it.
 _SHIPPED = _HERE / "prompts" if (_HERE / "prompts").is_dir() else _HERE.parent / "prompts"
-# The user's copy of the whole folder, with other languages or wordings.
+# The folder of prompts, or the user's copy of it with other languages or wordings.
 PROMPTS = Path(os.environ.get("GENPROBE_PROMPTS") or _SHIPPED)
 CLASSIFIERS = _SHIPPED.parent / "classifiers"
 
-# Families of modules -> where their files lie, below the package.
+# Families of modules -> their subpackages.
 MODULES = {
     "engines": "engines",
     "figures": "report.figures",
@@ -48,7 +48,7 @@ def names(family: str) -> list[str]:
 
 
 def prompts() -> Path:
-    """Find the folder of languages, packs and wordings; InputError if there is none."""
+    """Return the folder of languages, packs and wordings. InputError if it has no languages."""
     if not (PROMPTS / "languages").is_dir():
         found = "no prompts in" if PROMPTS.is_dir() else "no folder"
         raise InputError(f"GENPROBE_PROMPTS: {found} {PROMPTS}; copy {_SHIPPED} there, or unset")
@@ -56,22 +56,22 @@ def prompts() -> Path:
 
 
 def module(family: str, name: str) -> ModuleType:
-    """Import `genprobe.<family>.<name>`, only now. InputError for an unknown name."""
+    """Import a module of a family when it is needed. InputError for an unknown name."""
     check(family, name)
     return importlib.import_module(f"genprobe.{MODULES[family]}.{name}")
 
 
 def check(family: str, name: str) -> None:
-    """Raise InputError, with the nearest known name, unless the family has this name."""
+    """Raise InputError, with the most similar known name, unless the family has this name."""
     known = names(family)
     if name not in known:
         raise unknown(_ONE.get(family, family.removesuffix("s")), name, known)
 
 
 def unknown(what: str, name: str, known: Sequence[str], other: str = "") -> InputError:
-    """Make the error for an unknown name, with the nearest known one.
+    """Make the error for an unknown name, with the most similar known one.
 
-    other: what can be given besides a known name, in words.
+    other: in words, what else can be given instead of a known name.
     """
     same = [one for one in known if normalise(one.strip()) == normalise(name.strip())]
     begins = [one for one in known if len(one) > 3 and name.startswith(one)]  # language: lang

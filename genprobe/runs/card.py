@@ -2,9 +2,10 @@
 
     datasets.load_dataset("runs/NAME", "responses", split="train")
 
-Each file of records is a configuration with the types of its fields, since guessing them from the
-rows fails where a field is empty, or has other keys in other rows; those are `json`, which needs
-datasets 4.7 or later. A file without rows is no configuration: `datasets` knows no empty split.
+Each file of records is a configuration that states the types of its fields, because `datasets`
+cannot guess the type of a field that is empty, or whose keys differ between rows. The type of
+fields with varying keys is `json`, which needs datasets 4.7 or later. A file without rows is left
+out, because `datasets` has no empty splits.
 """
 
 from __future__ import annotations
@@ -61,9 +62,9 @@ Configurations: {names}. What the fields are: `runs/README.md` of genprobe.
 
 
 def text(folder: Path, spec: Spec, kinds: Mapping[str, str] | None = None) -> str:
-    """Write the page, in ASCII, of the files that are there now.
+    """Write the text of README.md, in ASCII, for the files that are now in the folder.
 
-    kinds: types of the columns of the outcomes, where they have just been written.
+    kinds: the types of the columns of the outcomes, if they have just been written.
     """
     found = configurations(folder, kinds)
     model = spec.model.rstrip("/").rsplit("/", 1)[-1] if spec.model.startswith("/") else spec.model
@@ -83,12 +84,12 @@ def text(folder: Path, spec: Spec, kinds: Mapping[str, str] | None = None) -> st
 
 
 def _plain(value: str) -> str:
-    """Make a foreign name safe: one line without YAML, Markdown or HTML."""
+    """Make an untrusted name safe: one line without YAML, Markdown or HTML."""
     return "".join(c if c.isalnum() or c in " ./@_-" else "-" for c in value)
 
 
 def configurations(folder: Path, kinds: Mapping[str, str] | None = None) -> list[dict[str, Any]]:
-    """Make the `configs` of a dataset card: name, file and features of each file with rows."""
+    """Make the `configs` of a dataset card: name, path and features of each file with rows."""
     files: dict[str, list[dict[str, Any]]] = {}
     for name, kind in RECORDS.items():
         if name == "judgments/<judge>.jsonl":
@@ -122,8 +123,9 @@ def _features(kind: type[Record]) -> list[dict[str, Any]]:
     assert dataclasses.is_dataclass(kind)
     features = [{"name": f.name} | _feature(hints[f.name]) for f in dataclasses.fields(kind)]
     if not any("json" in feature.values() for feature in features):
-        # At the first half of a surrogate pair, which a cut reply may end in, datasets fails, but
-        # drops it where a row has a `json` field. A text reads the same by either type.
+        # A reply that was cut off may end in half of a surrogate pair. There `datasets` fails,
+        # unless a field of the row has the type `json`: then it drops that half. A text is read in
+        # the same way with either type.
         texts = [feature for feature in features if feature.get("dtype") == "string"]
         texts[-1]["dtype"] = "json"
     return features
@@ -133,7 +135,7 @@ _TYPES = {str: "string", int: "int64", float: "float64", bool: "bool"}
 
 
 def _feature(hint: Any) -> dict[str, Any]:
-    """Return a field's type as `datasets` writes it in YAML; what has no fixed keys is `json`."""
+    """Return a field's type as in the YAML of `datasets`; `json` for objects without fixed keys."""
     if isinstance(hint, types.UnionType):
         options = [part for part in typing.get_args(hint) if part is not type(None)]
         return _feature(options[0]) if len(options) == 1 else {"dtype": "json"}
@@ -144,10 +146,10 @@ def _feature(hint: Any) -> dict[str, Any]:
 
 
 def _outcomes(folder: Path, kinds: Mapping[str, str] | None) -> list[dict[str, Any]]:
-    """List the features of the outcomes.
+    """List the features of the table of outcomes.
 
-    `json` for columns of the data, whose type is not known. Without `kinds` those of the page that
-    is there, which was written with the table.
+    kinds: the types of its columns; other columns, which come from the data, are `json`. None: take
+    the features from the README.md that was written with the table.
     """
     path = folder / "outcomes.jsonl"
     if not _has_rows(path):

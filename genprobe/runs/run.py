@@ -1,7 +1,7 @@
-"""`Run`: the folder of a run. `runs/README.md` describes it and is generated here.
+"""`Run`: the folder of a run. `runs/README.md` describes its format, and is generated here.
 
-Replies are appended and never edited; derived files are replaced as a whole and can be deleted. One
-process writes at a time; readers need no lock.
+Replies are appended and never edited; derived files are replaced as a whole and can be deleted.
+Only one process can write at a time; readers need no lock.
 """
 
 from __future__ import annotations
@@ -47,7 +47,8 @@ APPENDED: dict[type[Record], str] = {
     LogProb: "logprobs.jsonl",
     Failure: "failures.jsonl",
 }
-# The files that an interrupted creation can leave: run.json is written last, responses later.
+# The files that an interrupted creation of a run can leave behind. run.json is written last, and
+# responses only after it.
 _BEGUN = {
     ".lock",
     "statements.jsonl",
@@ -57,9 +58,9 @@ _BEGUN = {
     "run.json.tmp",
 }
 
-KEPT = 1 << 26  # bytes of answers that are read once and kept, while others are looked up
-_FLUSH_EVERY = 0.2  # seconds
-_FLUSH_SHARE = 0.01  # of the time at most, on a disk that syncs slowly
+KEPT = 1 << 26  # most bytes of answers that are kept in memory; more are read from the disk again
+_FLUSH_EVERY = 0.2  # least seconds between syncs
+_FLUSH_SHARE = 0.01  # greatest share of the time that is spent on syncing to a slow disk
 
 
 class Run:
@@ -71,13 +72,13 @@ class Run:
         self._files: dict[type[Record], FileIO] = {}
         self._unsynced: set[FileIO] = set()
         self._due = 0.0
-        self._planned: Sequence[Request] | None = None  # as long as it is being written
+        self._planned: Sequence[Request] | None = None  # known while the run is written
 
     def __fspath__(self) -> str:
-        """Return its folder, so that a run can be passed as a path."""
+        """Return the folder, so that a run can be passed as a path."""
         return str(self.folder)
 
-    # -- life ------------------------------------------------------------------------------
+    # -- start, open, close ----------------------------------------------------------------
 
     @classmethod
     def start(
@@ -157,7 +158,7 @@ class Run:
             )
         for name, records in (("statements.jsonl", statements), ("requests.jsonl", requests)):
             disk.replace(self.folder / name, (r.to_json() + "\n" for r in records))
-        # Last: a folder with a run.json has a whole header.
+        # Written last, so that in a folder with a run.json the other files are complete.
         text = json.dumps(vars(self.spec), indent=2, ensure_ascii=True)
         disk.replace(self.folder / "run.json", [text + "\n"])
 
@@ -184,13 +185,13 @@ class Run:
         with disk.writing(self.folder):
             disk.sync_folder(self.folder)
 
-    # -- what models said: appended --------------------------------------------------------
+    # -- replies, which are appended -------------------------------------------------------
 
     def append(self, record: Response | LogProb | Failure) -> None:
-        """Write one record.
+        """Append one record to its file.
 
-        It survives a crash of this process at once, and a crash of the machine after `flush`, which
-        is called here about every 0.2 s.
+        The record survives a crash of this process at once, and a crash of the machine after the
+        next `flush`, which this method calls about every 0.2 s.
 
         Raises RunError if it cannot be written; the file then ends with the previous record.
         """
@@ -223,7 +224,7 @@ class Run:
         now = time.monotonic()
         self._due = now + max(_FLUSH_EVERY, (now - begun) / _FLUSH_SHARE)
 
-    # -- what is derived: replaced whole ---------------------------------------------------
+    # -- derived files, which are replaced as a whole --------------------------------------
 
     def write_judgments(
         self,
@@ -233,9 +234,11 @@ class Run:
         reads: Iterable[str] = ("free",),
         only: str = "",
     ) -> int:
-        """Replace `judgments/<judge>.jsonl`. Returns the number of judgments; RunError if it fails.
+        """Replace `judgments/<judge>.jsonl`, and return the number of judgments.
 
-        only: the kind of replies that the judge was given, if not all.
+        judge, signature: the judge's name and signature. reads: the kinds of requests (`decode`)
+        that it judges. only: the kind of replies that it was given, if not all. Raises RunError if
+        the file cannot be written.
         """
         path = self.folder / "judgments" / f"{judge}.jsonl"
         note = path.with_suffix(".json")
@@ -252,7 +255,8 @@ class Run:
         with self._locked():
             with disk.writing(path):
                 path.parent.mkdir(exist_ok=True)
-                note.unlink(missing_ok=True)  # a kill now leaves judgments of an unnamed judge
+                # So that after a kill the note does not ascribe the new judgments to the old judge.
+                note.unlink(missing_ok=True)
             disk.replace(path, lines())
             judged = Judged(judge, signature, state.hexdigest()[:16], sorted(reads), only)
             disk.replace(note, [judged.to_json() + "\n"])
@@ -265,12 +269,11 @@ class Run:
         outcomes: Callable[[], Iterable[dict[str, typing.Any]]] | None = None,
         kinds: Mapping[str, str] | None = None,
     ) -> None:
-        """Replace `scores.json`, a JSON array, one score a line.
+        """Replace `scores.json`, a JSON array with one score per line.
 
-        If rows are given, also writes the table of outcomes: `outcomes.csv`, and `outcomes.jsonl`
-        for `datasets`.
-
-        kinds: the types of its columns, as `datasets` names them.
+        outcomes: returns the rows of the table of outcomes; if it is given, `outcomes.csv`, and
+        `outcomes.jsonl` for `datasets`, are also written. kinds: the types of the table's columns,
+        as `datasets` names them.
         """
         rows = ",\n".join(score.to_json() for score in scores)
         with self._locked():
@@ -303,17 +306,17 @@ class Run:
         return _read(self.folder / "statements.jsonl", Statement)
 
     def requests(self) -> Iterator[Request]:
-        """In the order of the plan."""
+        """Return the requests, in the order of the plan."""
         if self._planned is not None:
             return iter(self._planned)
         return _read(self.folder / "requests.jsonl", Request)
 
     def responses(self) -> Iterator[Response]:
-        """In the order in which they came."""
+        """Return the responses, in the order in which they came."""
         return _read(self.folder / "responses.jsonl", Response)
 
     def logprobs(self) -> Iterator[LogProb]:
-        """In the order in which they came."""
+        """Return the log-probabilities, in the order in which they came."""
         return _read(self.folder / "logprobs.jsonl", LogProb)
 
     def count(self, name: str) -> int:
@@ -322,24 +325,24 @@ class Run:
         return sum(1 for _ in disk.lines(path, appended=True)) if path.exists() else 0
 
     def answered(self) -> Iterator[str]:
-        """Ids of the requests with a response or probabilities, in the order in which they came."""
+        """Yield the ids of requests with a response, then of those with log-probabilities."""
         yield from (response.request for response in self.responses())
         yield from (logprob.request for logprob in self.logprobs())
 
     def failures(self) -> Iterator[Failure]:
-        """All failures, also of requests that have a later response."""
+        """Return all failures, also of requests that have a later response."""
         return _read(self.folder / "failures.jsonl", Failure)
 
     @property
     def small(self) -> bool:
-        """Whether its answers are few enough to keep in memory."""
+        """Tell whether the answers are few enough to be kept in memory."""
         paths = [self.folder / APPENDED[kind] for kind in (Response, LogProb)]
         return sum(path.stat().st_size for path in paths if path.exists()) <= KEPT
 
     def exchanges(self) -> Iterator[tuple[Request, Response | LogProb]]:
-        """Yield the requests with their answers, in the order of the plan.
+        """Yield the answered requests with their answers, in the order of the plan.
 
-        Only the positions of the answers are kept in memory, unless the texts are few.
+        If the run is not `small`, only the positions of the answers are kept in memory.
         """
         kinds: tuple[type[Response | LogProb], ...] = (Response, LogProb)
         if self.small:
@@ -368,7 +371,7 @@ class Run:
                     yield request, kinds[number].from_json(files[number].readline())
 
     def judgments(self, judge: str) -> Iterator[Judgment]:
-        """Yield judgments in the order of the plan.
+        """Yield the judgments of a judge, in the order of the plan.
 
         Raises RunError if this judge has not judged the run.
         """
@@ -381,7 +384,7 @@ class Run:
         return _read(path, Judgment)
 
     def judges(self) -> dict[str, str]:
-        """Return name -> signature of the judges with judgments."""
+        """Return the judges that have judged the run: name -> signature."""
         rows = (
             next(_read(path, Judged), None)
             for path in sorted((self.folder / "judgments").glob("*.json"))
@@ -389,7 +392,7 @@ class Run:
         return {row.judge: row.signature for row in rows if row}
 
     def counts(self) -> tuple[int, int]:
-        """Count the requests and the answered ones."""
+        """Count the requests, and those that are answered."""
         lines = {
             name: sum(1 for _ in disk.lines(self.folder / name, appended=True))
             for name in ("requests.jsonl", "responses.jsonl", "logprobs.jsonl")
@@ -399,7 +402,7 @@ class Run:
         return asked, sum(lines.values())
 
     def scores(self) -> list[Score]:
-        """Read the scores of the last `genprobe score`.
+        """Read the scores that the last `genprobe score` wrote.
 
         Raises RunError if they are missing or malformed.
         """
@@ -412,15 +415,15 @@ class Run:
             raise RunError(f"{path}: {error}; delete it and score again") from None
 
     def verify(self) -> list[str]:
-        """List the problems of the folder, one line each, naming file, line and id."""
+        """List the problems of the folder; each is one line that names file, line and id."""
         return verify(self.folder, self.spec)
 
 
 def _refuse_other(folder: Path) -> None:
-    """Raise RunError unless `folder` is a run, or a run can be made there.
+    """Raise RunError unless `folder` is a run, or a run can be created in it.
 
-    Files of an interrupted creation are recognised only beside our lock file, so that a user's own
-    `statements.jsonl` is never overwritten.
+    Files of an interrupted creation are recognised only if genprobe's lock file is also there, so
+    that a user's own `statements.jsonl` is never overwritten.
     """
     with disk.writing(folder):
         if not folder.exists():
@@ -460,7 +463,7 @@ def _read(path: Path, kind: type[R]) -> Iterator[R]:
 
 
 def _read_at(path: Path, kind: type[R]) -> Iterator[tuple[int, R]]:
-    """Yield (offset, record). Raises RunError with file and line for a malformed record."""
+    """Yield (byte offset, record). Raises RunError, with file and line, for a malformed record."""
     appended = kind in APPENDED
     if appended and not path.exists():
         return

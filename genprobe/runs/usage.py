@@ -16,13 +16,13 @@ class Used(NamedTuple):
     tokens_in: int | None
     tokens_out: int | None
     reasoning_tokens: int | None
-    first: str  # when the first reply came, and the last; "" where it was not recorded
+    first: str  # times of the first and the last reply; "" if not recorded
     last: str
     names: dict[tuple[str, str], int]  # (model, fingerprint) -> replies
 
 
 def usage(run: Run) -> Used:
-    """Sum up the replies of a run."""
+    """Sum up the tokens, times and model names of a run's replies."""
     replies = 0
     sums: dict[str, int] = {}
     times: list[str] = []

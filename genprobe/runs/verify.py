@@ -31,9 +31,9 @@ from genprobe.text import many
 
 R = TypeVar("R", bound=Record)
 
-SHOWN = 20  # problems of one kind that are listed; the rest are counted
+SHOWN = 20  # most problems of one kind that are listed; the rest are counted
 
-# Marks of a request, in one small number: a million requests fit in 250 MB.
+# Marks of a request, bits of one small number, so that a million requests fit in 250 MB.
 _ANSWERED, _FAILED = 1, 2
 _DECODES = {"free": 4, "choice": 8, "logprob": 16}
 _FIRST_JUDGE = 32
@@ -61,7 +61,7 @@ class _Check:
         self.folder, self.spec = folder, spec
         self._lines: list[str] = []
         self._kinds: Counter[str] = Counter()
-        self._texts: dict[str, int] = {}  # request -> hash of the texts that it has scored
+        self._texts: dict[str, int] = {}  # request -> hash of the texts that are scored for it
 
     def problem(self, kind: str, where: str, what: str) -> None:
         self._kinds[kind] += 1
@@ -77,7 +77,7 @@ class _Check:
         return self._lines + more
 
     def read(self, name: str, kind: type[R]) -> Iterator[tuple[str, R]]:
-        """Yield (`file:line`, record) for the good lines of a file; the others are problems."""
+        """Yield (`file:line`, record) for valid lines of a file; note the others as problems."""
         appended = kind in (Response, LogProb, Failure)
         path, end = self.folder / name, 0
         try:
@@ -107,7 +107,7 @@ class _Check:
             self.problem("temporary", name, "left over from an interrupted write; delete it")
 
     def statements(self) -> set[tuple[str, str]]:
-        """Return (id, language) of the statements, after checking them against the spec."""
+        """Check the statements against the spec, and return their (id, language)."""
         known: set[tuple[str, str]] = set()
 
         def passing() -> Iterator[Statement]:
@@ -123,7 +123,7 @@ class _Check:
         return known
 
     def requests(self, known: set[tuple[str, str]]) -> dict[str, int]:
-        """Return request id -> 0, after checking everything that can be derived again."""
+        """Check everything of the requests that can be derived anew; return request id -> 0."""
         marks: dict[str, int] = {}
         for where, r in self.read("requests.jsonl", Request):
             asked = r.messages, r.sample, r.decode, r.options
@@ -163,7 +163,7 @@ class _Check:
             marks[record.request] = known | mark
 
     def _wrong(self, record: LogProb) -> str:
-        """Say what is wrong with the values of a record; "" if nothing is."""
+        """Say what is wrong with the log-probabilities of a record; "" if nothing is."""
         try:
             found = _hash((part["answer"], part["text"]) for part in record.continuations)
             for part in record.continuations:
@@ -171,7 +171,7 @@ class _Check:
                 if tokens != len(values):
                     return f"{tokens} tokens and {len(values)} log-probabilities"
                 for value in values:
-                    if not value <= _ROUNDING:  # NaN is not
+                    if not value <= _ROUNDING:  # also true for NaN
                         return f"{value} is no log-probability"
         except (KeyError, TypeError) as error:
             return f"continuations are not as they were written ({type(error).__name__}: {error})"
@@ -180,7 +180,7 @@ class _Check:
         return ""
 
     def complete(self, marks: dict[str, int]) -> None:
-        # Only one line, because an interrupted run is incomplete, not damaged.
+        # All in one line, because an interrupted run is incomplete, not damaged.
         first, count = _lacking(marks, 0)
         if count:
             texts = {"logprob", "score"}.issuperset(self.spec.decode)
@@ -204,7 +204,7 @@ class _Check:
                 self.problem("twice", where, f"second judgment on request {judgment.request}")
             marks[judgment.request] = known | mark
         read, only = self._judged(judge, name)
-        if only:  # it was given a part of them
+        if only:  # the judge was given only a part of the replies
             return
         mine = {request: known for request, known in marks.items() if known & read}
         first, count = _lacking(mine, _ANSWERED, mark)
@@ -218,8 +218,8 @@ class _Check:
     def _judged(self, judge: str, name: str) -> tuple[int, str]:
         """Check the note about a file of judgments.
 
-        Returns the marks of the decodes that were read, and the kind of replies that alone were
-        given to the judge.
+        Returns the marks of the kinds of requests (`decode`) that the judge reads, and the kind of
+        replies that it was given ("" if all).
         """
         note, read, only = f"judgments/{judge}.json", 0, ""
         for where, judged in self.read(note, Judged):
@@ -242,7 +242,7 @@ class _Check:
 
 
 def _hash(texts: Iterable[tuple[str, str]]) -> int:
-    """Hash the (answer, text) of a request, in their order, to 32 bits."""
+    """Hash the (answer, text) pairs of a request, in order, to 32 bits."""
     return zlib.crc32(canonical([[answer, text] for answer, text in texts]).encode())
 
 
