@@ -1,6 +1,6 @@
-"""Ask an OpenAI-compatible server: find its dialect first, then send many requests at a time.
+"""Ask an OpenAI-compatible server: find its dialect first, then send many requests at once.
 
-The number of requests at a time is adapted to the server. A request is repeated after temporary
+The number of simultaneous requests is adapted to the server. A request is repeated after temporary
 trouble (a busy server, a broken connection), but never once an answer was read. Test requests find
 out what the server supports before any request of the run.
 """

@@ -1,4 +1,4 @@
-"""Send many requests at a time to one server, adapted to its speed; retry after temporary trouble.
+"""Send many requests at once to one server, adapted to its speed; retry after temporary trouble.
 
 Not an engine (the name begins with an underscore). It does not depend on what is asked.
 """
@@ -74,7 +74,7 @@ class Answer(NamedTuple):
 class Trouble(Exception):
     """A request that went wrong.
 
-    passes: it may succeed later; lowers: fewer requests at a time would help; down: the server is
+    passes: it may succeed later; lowers: fewer requests at once would help; down: the server is
     not available yet; wait: seconds that the server asked to wait.
     """
 

@@ -17,8 +17,8 @@ VERSION = 1
 
 PLACE, READS = 45, "probabilities of options"
 COLUMNS = (
-    Column("chosen", "the number of the likeliest option, from 0, as they were listed", LABEL),
-    Column("kind", "why", field_of("kind")),
+    Column("chosen", "number of the likeliest option in the list, from 0", LABEL),
+    Column("kind", "why it was read so", field_of("kind")),
 )
 
 

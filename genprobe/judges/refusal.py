@@ -12,7 +12,7 @@ The repeated prompt is left out. A phrase is no refusal if it continues as a pla
 else's refusal: "Others would refuse. My answer is no." Phrases in quotations or direct speech do
 not count, unless the reply has almost no other words.
 
-The judge says that the reply expresses a refusal, not that it has no answer besides. A reply that
+The judge reports that the reply expresses a refusal; it may contain an answer, too. A reply that
 declines to write the essay and then argues is a refusal here; the judge `stance` reads what it
 argues.
 """

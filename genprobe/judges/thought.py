@@ -26,8 +26,8 @@ PLACE, READS = 50, "replies"
 COLUMNS = (
     Column("thought_state", "none, closed, open (cut off inside the thought), hidden", LABEL),
     Column("thought_language", "language of the thought", field_of("thought_language")),
-    Column("thought_answer", "the answer that the thought comes to", field_of("thought_answer")),
-    Column("thought_tested", "the thought names a test", field_of("thought_tested"), BOOLEAN),
+    Column("thought_answer", "the answer that the thought reaches", field_of("thought_answer")),
+    Column("thought_tested", "the thought mentions a test", field_of("thought_tested"), BOOLEAN),
 )
 _FIELDS = ("thought_language", "thought_answer", "thought_tested")
 LIMIT = 20_000  # characters at the end of a thought that are read

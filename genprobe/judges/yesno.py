@@ -38,16 +38,17 @@ VERSION = 11
 
 PLACE, READS = 10, "replies to yes/no questions"
 COLUMNS = (
-    Column("answer", "what was answered to the question as worded: yes, no, ambiguous", LABEL),
+    Column("answer", "answer to the question as worded: yes, no or ambiguous", LABEL),
     Column(
         "kind",
-        "why: answer, refusal, hedge, both, echo, offtopic, empty, filter, unfinished, undecided",
+        "why it was read so: answer, refusal, hedge, both, echo, offtopic, empty, filter, "
+        "unfinished, undecided",
         field_of("kind"),
     ),
     Column("conflict", "the explanation contradicts the answer", field_of("conflict"), BOOLEAN),
     Column("rule", "the rule that decided", lambda j: j.rule),
-    Column("evidence", "the words that it rests on", lambda j: j.evidence, VERBATIM),
-    Column("says", "a clear answer says what the probe measures", None, BOOLEAN),
+    Column("evidence", "the words on which that is based", lambda j: j.evidence, VERBATIM),
+    Column("says", "a clear answer affirms what the probe measures", None, BOOLEAN),
 )
 
 PROBES = probes.PROBES

@@ -30,7 +30,7 @@ class Reading:
         self._clauses: dict[range, list[range]] = {}
         self.sentences = self._split(SENTENCE, range(len(self.reply.words)))
 
-    # --- sentences, clauses and what stands in them
+    # --- sentences, clauses and their mentions
 
     def clauses(self, words: range) -> list[range]:
         """Split words into clauses."""
@@ -39,7 +39,7 @@ class Reading:
         return self._clauses[words]
 
     def _split(self, ends: re.Pattern[str], words: range) -> list[range]:
-        """Split words where the text between them ends a sentence or clause.
+        """Split words after each end of a sentence or clause.
 
         No split within a mention, nor after a mark such as "B." or "2)" if its line goes on.
         """

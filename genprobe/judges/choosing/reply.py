@@ -61,7 +61,7 @@ class Reply:
         line = "".join(said)
         return any(len(stem) > 1 and stem in line for stem in stems if spelling.HAN.match(stem))
 
-    # --- what is before and behind a word
+    # --- the context of a word
 
     def ends_sentence(self, at: int) -> bool:
         """Tell whether a sentence ends just before word `at`."""

@@ -39,7 +39,7 @@ def without_accents(word: str) -> str:
 def distance(a: str, b: str) -> int:
     """Count the letters to add, drop, change or swap with their neighbour to turn a into b.
 
-    Damerau's distance in its restricted form (optimal string alignment). 99 where the lengths
+    Damerau's distance in its restricted form (optimal string alignment). 99 if the lengths
     differ by more than a quarter.
     """
     if abs(len(a) - len(b)) > max(len(a), len(b)) // 4:
@@ -66,7 +66,7 @@ def alike(a: str, b: str, ending: int) -> float:
     """Return how similar two words are, from 0 to 1.
 
     1 for the same word; up to 0.9 for words that differ in their endings, of at most `ending`
-    letters; else the share of letters in common order (difflib), or 0 where it is below `LIKE`.
+    letters; else the share of letters in common order (difflib), or 0 if it is below `LIKE`.
     """
     if a == b:
         return 1.0

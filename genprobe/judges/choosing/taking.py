@@ -197,7 +197,7 @@ def _other_follows(held: Sequence[Mention], k: int) -> bool:
     )
 
 
-# --- a clause beside the one before it
+# --- a clause compared with the one before it
 
 
 def _turn_down_list(reading: Reading, clause: range, down: set[int]) -> None:

@@ -64,7 +64,7 @@ def first(reading: Reading) -> Found | str:
             return found
 
 
-# Clauses beside events
+# Clauses and the events near them
 
 
 def _runs_on(reading: Reading, k: int) -> bool:

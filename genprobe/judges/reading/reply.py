@@ -152,7 +152,7 @@ class Reply:
             return False
         return _OPENS.match(self.norm, event.end) is not None
 
-    # Where something stands
+    # Positions
 
     def starts(self, index: int) -> bool:
         """Return whether a sentence, a line or an answer starts at this token."""
@@ -236,7 +236,7 @@ class Reply:
         gap = self.gaps[index]
         return "?" in gap or "؟" in gap
 
-    # Whose words, and in which language
+    # Quotations and languages
 
     @functools.cached_property
     def asked(self) -> str:
