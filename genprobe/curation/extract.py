@@ -261,7 +261,7 @@ def normal(identity: str, rules: Rules) -> str:
 
 
 def run(source: str | Path, rules_name: str = "") -> tuple[list[Row], list[str]]:
-    """Extract from a table.
+    """Extract the group and the attribute from every sentence of a table.
 
     source: a table with a column `sentence`, one sentence per row; or `answer`, in which a person
     gave several sentences separated by commas: each becomes a row, and one that names no group

@@ -498,7 +498,7 @@ def _contradictions(found: _Texts, graph: Any, groups: Sequence[int]) -> dict[in
     return against
 
 
-# --- how good a grouping is
+# --- quality of a grouping
 
 
 def _silhouette(found: _Texts, groups: Sequence[int]) -> float | None:

@@ -121,7 +121,7 @@ def _fold(text: str) -> str:
     return " ".join(text.casefold().split()).strip(" .,;:!")
 
 
-# --- out
+# --- export
 
 
 @dataclass(frozen=True)
@@ -263,7 +263,7 @@ def _head(questions: Questions, shown: Sequence[Item]) -> list[str]:
     ]
 
 
-# --- back
+# --- collect
 
 
 def collect(paths: Sequence[str | Path], key: str | Path) -> tuple[list[Row], list[str]]:
@@ -334,7 +334,7 @@ def _cell(cells: Sequence[str], place: Mapping[str, int], name: str) -> str:
     return cells[place[sheets.head_key(name)]].strip() if sheets.head_key(name) in place else ""
 
 
-# --- what is kept
+# --- keep
 
 
 @dataclass(frozen=True)

@@ -337,7 +337,7 @@ def _list(value: JSON) -> list[JSON]:
     return value if isinstance(value, list) else []
 
 
-# --- reading what was chosen
+# --- outcomes
 
 
 def counter(target: int | None, unknown: int | None, count: int) -> int | None:

@@ -64,7 +64,7 @@ class Lexicon(NamedTuple):
 
 
 def tokens(option: str, fold: dict[str, str]) -> list[str]:
-    """Split an option into words in the same way as a reply, with spellings made the same."""
+    """Split an option into words, normalised and folded in the same way as a reply."""
     return text.tokens(text.replace(text.normalise(option), fold))
 
 

@@ -63,7 +63,7 @@ def leads_up(hits: Sequence[Hit], low: int, high: int, first: int) -> bool:
 
 
 def _only_that(hits: Sequence[Hit], at: int) -> bool:
-    """Tell whether the word is only a conjunction, unlike English "that", also a pronoun."""
+    """Tell whether the word is only a conjunction, unlike "that", which is also a pronoun."""
     return not any(h.bits & STATEMENT and h.first == at for h in hits)
 
 

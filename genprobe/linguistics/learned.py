@@ -1,4 +1,4 @@
-"""A small learned reader of sentences, used where the rules find no answer.
+"""A small learned reader of sentences, used if the rules find no answer.
 
 A sentence is a sequence of words. The features of a word are its beginnings of 3 to 7 letters, the
 whole word, its ending, the word together with its neighbour (all of these only if they were in the

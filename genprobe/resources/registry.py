@@ -56,7 +56,7 @@ def prompts() -> Path:
 
 
 def module(family: str, name: str) -> ModuleType:
-    """Import a module of a family when it is needed. InputError for an unknown name."""
+    """Import a module of a family, and return it. Raises InputError for an unknown name."""
     check(family, name)
     return importlib.import_module(f"genprobe.{MODULES[family]}.{name}")
 

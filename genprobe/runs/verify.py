@@ -123,7 +123,7 @@ class _Check:
         return known
 
     def requests(self, known: set[tuple[str, str]]) -> dict[str, int]:
-        """Check everything of the requests that can be derived anew; return request id -> 0."""
+        """Check the requests, as far as they can be derived anew; return request id -> 0."""
         marks: dict[str, int] = {}
         for where, r in self.read("requests.jsonl", Request):
             asked = r.messages, r.sample, r.decode, r.options

@@ -207,8 +207,8 @@ def compile_phrases(
 ) -> Phrases:
     """Compile phrases for `matches`. If two groups have the same phrase, the first group has it.
 
-    A group whose name ends in a full stop is apart from this rule: `matches` returns its phrases
-    besides the same phrases of other groups, and the caller decides where they count.
+    This rule does not hold for a group whose name ends in a full stop: `matches` returns its
+    phrases in addition to the same phrases of other groups, and the caller decides if they count.
     """
     fold = fold or {}
     root: Phrases = {}
