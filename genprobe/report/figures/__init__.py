@@ -46,7 +46,7 @@ class Figure:
     plot: Callable[[], Canvas]
     across: tuple[str, ...] = ()
     more: Sequence[Mapping[str, JSON]] = field(default=())
-    tests: bool = False  # False for test statistics, which have p-values instead of intervals
+    tests: bool = False  # True for test statistics, which have p-values instead of intervals
 
 
 def found(
