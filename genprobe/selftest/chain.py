@@ -71,9 +71,9 @@ def run(
     steps = [_decodes, _texts, _choices, _essays, _judge]
     found: list[Check] = []
     for done, step in enumerate(steps):
-        progress("chain", done, len(steps))
+        progress("other parts", done, len(steps))
         found += step(folder, langs, seed)
-    progress("chain", len(steps), len(steps))
+    progress("other parts", len(steps), len(steps))
     return found
 
 
