@@ -17,7 +17,7 @@ settings.load_profile(os.environ.get("HYPOTHESIS_PROFILE", "same"))
 
 @pytest.fixture(autouse=True, scope="module")
 def _objects_that_stay():
-    """Spare the garbage collector what the libraries keep: statsmodels collects at each test."""
+    """Exclude what the libraries keep from garbage collection: each full one would walk through it."""
     yield
     gc.collect()
     gc.freeze()
