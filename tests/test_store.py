@@ -10,6 +10,7 @@ import shutil
 import signal
 import subprocess
 import sys
+import tempfile
 import traceback
 from collections.abc import Callable, Iterator
 from pathlib import Path
@@ -349,12 +350,14 @@ def test_a_limit_on_file_size(tmp_path: Path) -> None:
 
 
 @posix
-def test_a_folder_that_may_not_be_written(whole: Path) -> None:
+def test_a_folder_that_may_not_be_written(whole: Path, request: pytest.FixtureRequest) -> None:
+    # Not below tmp_path: other runs of pytest that start now take its rights from everybody else.
+    home = Path(tempfile.mkdtemp())
+    request.addfinalizer(lambda: shutil.rmtree(home))
+    whole = shutil.copytree(whole, home / "run")
+    home.chmod(0o755)
     for path in [whole, *whole.rglob("*")]:
         path.chmod(0o555)
-    for parent in whole.parents:
-        if parent.stat().st_uid == os.getuid() and parent != Path("/"):
-            parent.chmod(parent.stat().st_mode | 0o055)
 
     def nobody() -> None:
         if os.getuid() == 0:
@@ -375,7 +378,8 @@ def test_a_folder_that_may_not_be_written(whole: Path) -> None:
     assert "Permission denied" in in_child(write)
     assert "Permission denied" in in_child(create)
     assert in_child(read) == ""
-    whole.chmod(0o755)
+    for path in [whole, *whole.rglob("*")]:
+        path.chmod(0o755)
 
 
 def test_a_file_where_the_folder_should_be(tmp_path: Path) -> None:
