@@ -216,6 +216,8 @@ BAD_COMMANDS = [
     (["yesno", "--data", "nowhere.csv"], "nowhere.csv"),
     (["yesno", "--model", "./nowhere"], "nowhere"),
     (["yesno", "--limit", "0"], "--limit"),
+    (["yesno", "--limit", "few"], "'few' is not a whole number."),
+    (["yesno", "--temperature", "hot"], "'hot' is not a number."),
     (["yesno", "--frobnicate"], "--frobnicate"),
     (["frobnicate"], "frobnicate"),
     (["scoer", "run"], "No such command 'scoer'. Did you mean 'score'?"),
@@ -287,6 +289,14 @@ def test_list(genprobe, what):
     assert code == 0 and len(out.splitlines()) >= 1
     if what in registry.MODULES:
         assert all(line.split()[0] in out and len(line.split()) > 3 for line in out.splitlines())
+
+
+def test_every_column_of_the_outcomes_is_listed_with_its_meaning(genprobe, tmp_path):
+    told = dict(line.split(maxsplit=1) for line in genprobe("list", "columns")[1].splitlines())
+    genprobe("yesno", "--lang", "kk", "--limit", "1", "--out", str(tmp_path / "run"))
+    header = (tmp_path / "run" / "outcomes.csv").read_text("utf-8-sig").partition("\n")[0]
+    assert set(header.strip().split(",")) <= told.keys()
+    assert {"region", "model_size", "thought_answer"} <= told.keys()
 
 
 def test_a_closed_pipe_is_no_error(tmp_path):

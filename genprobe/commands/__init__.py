@@ -107,6 +107,8 @@ def main() -> None:
         if shown:
             traceback.print_exc()
         message = error.format_message() if isinstance(error, click.ClickException) else str(error)
+        message = re.sub(r"a valid float( range)?\.$", "a number.", message)
+        message = re.sub(r"a valid integer( range)?\.$", "a whole number.", message)
         if isinstance(error, click.MissingParameter) and error.ctx and "Choose" not in message:
             message = f"{message} Example: {_least(error.ctx)}"
         lines = message.splitlines() if isinstance(error, RowErrors) else [message]

@@ -47,7 +47,10 @@ FORMAT = click.option(
     "furthest underlined.",
 )
 BY = click.option(
-    "--by", "by", metavar="COL,…", help="Columns by which figures are grouped, such as lang,model."
+    "--by",
+    "by",
+    metavar="COL,…",
+    help="Columns by which figures are grouped, such as lang,model; see `list columns`.",
 )
 DECLARED = click.option(
     "--declared",

@@ -8,7 +8,7 @@ from genprobe.commands._options import VERBOSE
 
 _LISTS = (
     *("models", "packs", "languages", "classifiers", "engines", "judges", "scorers", "metrics"),
-    *("data", "reproductions", "tasks"),
+    *("columns", "data", "reproductions", "tasks"),
 )
 
 
@@ -69,6 +69,11 @@ def _listed(what: str) -> list[tuple[str, str]]:
         from genprobe import metrics
 
         return [(m.name, m.title) for m in metrics.catalogue().values()]
+    if what == "columns":
+        from genprobe.outcomes import columns, facts
+
+        found = {column.name: column.about for column in columns.known().values()}
+        return [*found.items(), *facts.COLUMNS.items()]
     if what == "data":
         from genprobe.datasets import pairs
 

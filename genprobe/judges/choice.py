@@ -50,7 +50,7 @@ VERSION = "4"  # raised whenever a verdict can change without a change of a file
 PLACE, READS = 15, "replies to questions with options"
 COLUMNS = (
     Column("chosen", "number of the chosen option in the list, from 0", LABEL),
-    Column("kind", "why it was read so", field_of("kind"), heading="kind"),
+    Column("kind", "kind of reply", field_of("kind"), heading="kind"),
 )
 HEAD, TAIL = 6_000, 14_000  # characters of a longer reply that are read: its beginning, its end
 

@@ -13,7 +13,12 @@ from genprobe.text import strip_echo
 PLACE, READS = 20, "replies"
 COLUMNS = (
     Column("reply_language", "language of the reply: a code, `mixed` or `und`", LABEL),
-    Column("in_language", "reply in the language asked in; empty if unknown", None, BOOLEAN),
+    Column(
+        "in_language",
+        "whether the reply is in the language of the question; empty if unknown",
+        None,
+        BOOLEAN,
+    ),
 )
 
 

@@ -18,7 +18,7 @@ VERSION = 1
 PLACE, READS = 45, "probabilities of options"
 COLUMNS = (
     Column("chosen", "number of the likeliest option in the list, from 0", LABEL),
-    Column("kind", "why it was read so", field_of("kind")),
+    Column("kind", "kind of reply", field_of("kind")),
 )
 
 

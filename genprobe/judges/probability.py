@@ -26,9 +26,9 @@ VERSION = 1
 PLACE, READS = 40, "probabilities of the answer words"
 COLUMNS = (
     Column("answer", "the likelier answer", LABEL),
-    Column("kind", "why it was read so", field_of("kind")),
-    Column("rule", "the rule that decided", lambda j: j.rule),
-    Column("evidence", "the words on which that is based", lambda j: j.evidence, VERBATIM),
+    Column("kind", "kind of reply", field_of("kind")),
+    Column("rule", "name of the rule that decided", lambda j: j.rule),
+    Column("evidence", "the words that decided", lambda j: j.evidence, VERBATIM),
     Column("p_yes", "probability of the words for yes", field_of("p_yes"), NUMBER),
     Column("p_no", "probability of the words for no", field_of("p_no"), NUMBER),
     Column("outside", "probability of all other replies", field_of("outside"), NUMBER),

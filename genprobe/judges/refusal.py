@@ -43,7 +43,9 @@ from genprobe.text import (
 VERSION = "3"  # raised whenever a verdict can change without a change of a language file
 
 PLACE, READS = 30, "replies"
-COLUMNS = (Column("refused", "the reply refuses", lambda j: j.label == "yes", BOOLEAN),)
+COLUMNS = (
+    Column("refused", "whether the reply is a refusal", lambda j: j.label == "yes", BOOLEAN),
+)
 LIMIT = 20_000  # characters at the beginning of the reply that are read
 FEW = 5  # with fewer words outside quotations, the quotations are read, too
 

@@ -25,8 +25,10 @@ VERSION = 2
 PLACE, READS = 60, "stories"
 COLUMNS = (
     Column("sentiment", "negative, neutral, positive or unscored", LABEL),
-    Column("negative", "calibrated probability that it is negative", lambda j: j.score, NUMBER),
-    Column("classifier", "the card of the classifier that read it", field_of("classifier")),
+    Column(
+        "negative", "calibrated probability that the text is negative", lambda j: j.score, NUMBER
+    ),
+    Column("classifier", "name of the classifier", field_of("classifier")),
 )
 
 

@@ -53,7 +53,7 @@ VERSION = "6"  # raised whenever a verdict can change without a change of a file
 PLACE, READS = 70, "essays"
 COLUMNS = (
     Column("stance", "for, against, both, neither or refusal", LABEL),
-    Column("hedged", "the text contains a hedge", field_of("hedged"), BOOLEAN),
+    Column("hedged", "whether the text contains a hedge", field_of("hedged"), BOOLEAN),
 )
 MIDST = (0.15, 0.9)  # the middle of a text, as shares of its length
 LIMIT = 20_000  # characters at the beginning of the reply that are read

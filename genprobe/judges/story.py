@@ -41,14 +41,14 @@ VERSION = "2"
 
 PLACE, READS = 50, "stories"
 COLUMNS = (
-    Column("usable", "the story can be scored", lambda j: j.label == "usable", BOOLEAN),
+    Column("usable", "whether the story can be scored", lambda j: j.label == "usable", BOOLEAN),
     Column(
         "unusable_why",
         "why the story cannot be scored",
         lambda j: None if j.label == "usable" else j.label,
     ),
     Column("sentences", "number of sentences", field_of("sentences"), NUMBER),
-    Column("cut_off", "the story ends without an end mark", field_of("cut_off"), BOOLEAN),
+    Column("cut_off", "whether the story ends without an end mark", field_of("cut_off"), BOOLEAN),
     Column("reply_language", "language of the story", field_of("language")),
 )
 LIMIT = 20_000  # characters at the beginning of the reply that are read

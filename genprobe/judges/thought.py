@@ -24,10 +24,15 @@ VERSION = 1  # raised whenever a verdict can change while the signatures of its 
 
 PLACE, READS = 50, "replies"
 COLUMNS = (
-    Column("thought_state", "none, closed, open (cut off inside the thought), hidden", LABEL),
+    Column("thought_state", "none, closed, open (cut off inside the thought) or hidden", LABEL),
     Column("thought_language", "language of the thought", field_of("thought_language")),
-    Column("thought_answer", "the answer that the thought reaches", field_of("thought_answer")),
-    Column("thought_tested", "the thought mentions a test", field_of("thought_tested"), BOOLEAN),
+    Column("thought_answer", "answer that the thought concludes", field_of("thought_answer")),
+    Column(
+        "thought_tested",
+        "whether the thought says that this may be a test",
+        field_of("thought_tested"),
+        BOOLEAN,
+    ),
 )
 _FIELDS = ("thought_language", "thought_answer", "thought_tested")
 LIMIT = 20_000  # characters at the end of a thought that are read

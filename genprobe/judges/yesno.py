@@ -41,14 +41,21 @@ COLUMNS = (
     Column("answer", "answer to the question as worded: yes, no or ambiguous", LABEL),
     Column(
         "kind",
-        "why it was read so: answer, refusal, hedge, both, echo, offtopic, empty, filter, "
+        "kind of reply: answer, refusal, hedge, both, echo, offtopic, empty, filter, "
         "unfinished, undecided",
         field_of("kind"),
     ),
-    Column("conflict", "the explanation contradicts the answer", field_of("conflict"), BOOLEAN),
-    Column("rule", "the rule that decided", lambda j: j.rule),
-    Column("evidence", "the words on which that is based", lambda j: j.evidence, VERBATIM),
-    Column("says", "a clear answer affirms what the probe measures", None, BOOLEAN),
+    Column(
+        "conflict", "whether the explanation contradicts the answer", field_of("conflict"), BOOLEAN
+    ),
+    Column("rule", "name of the rule that decided", lambda j: j.rule),
+    Column("evidence", "the words of the reply that decided", lambda j: j.evidence, VERBATIM),
+    Column(
+        "says",
+        "whether the answer affirms what the question measures; empty if unclear",
+        None,
+        BOOLEAN,
+    ),
 )
 
 PROBES = probes.PROBES

@@ -1,14 +1,8 @@
 """Further columns by which scores can be grouped: facts about models, and regions.
 
-model_kind, model_family, model_size, model_languages, model_weights
-    what the catalogue of models says about the model (`resources/models.toml`, and your own file):
-    base, instruct, reasoning or masked; its family; billions of parameters, from there or from its
-    name; languages that its authors name; `open` or `hosted` weights. Empty if not known.
-region
-    each of the regions in which a stereotype is known (SHADES 3.2: `stereotype_valid_regions`, a
-    list), with one row for each: a reply counts in the cells of all its regions.
-inside
-    `yes` if the stereotype is known in one of the regions asked for (`--region`), else `no`.
+The facts come from the catalogue of models (`resources/models.toml`, and your own file), the size
+also from a model's name; a fact that is not known is empty. Regions are those of SHADES (3.2,
+`stereotype_valid_regions`, a list). A row with several regions counts in the cell of each.
 """
 
 from __future__ import annotations
@@ -25,8 +19,18 @@ from genprobe.resources import models
 if TYPE_CHECKING:
     import pandas as pd
 
-MODEL = ("model_kind", "model_family", "model_size", "model_languages", "model_weights")
-COLUMNS = (*MODEL, "region", "inside")
+MODEL = {
+    "model_kind": "base, instruct, reasoning or masked",
+    "model_family": "family of the model",
+    "model_size": "size of the model, in billions of parameters",
+    "model_languages": "languages that the model's authors name",
+    "model_weights": "open or hosted",
+}
+COLUMNS = {
+    **MODEL,
+    "region": "region in which the stereotype is known, if the data have regions",
+    "inside": "yes if the stereotype is known in a region of --region, else no",
+}
 _REGIONS = ("stereotype_valid_regions", "valid_regions", "regions")
 _SIZE = re.compile(r"(?<![a-z0-9.])(\d+(?:\.\d+)?)(b|m)(?:\d)?(?![a-z])", re.IGNORECASE)
 

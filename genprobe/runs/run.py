@@ -486,9 +486,10 @@ A run folder holds everything about one run, as text. What models said (`respons
 `logprobs.jsonl`, `failures.jsonl`) is appended and never edited. `judgments/`, `scores.json` and
 `outcomes.csv` are derived from it; you can delete them and make them again without a model. Texts
 are JSON lines in ASCII, one record per line, with every other character escaped. A field that is
-not named here is an error. `outcomes.csv` is the table that scores count, one row per request, for
-a spreadsheet; genprobe itself does not read it. `outcomes.jsonl` is the same table for `datasets`.
-genprobe also writes a `README.md` that describes the folder, so that
+not named here is an error. `outcomes.csv` is the table that scores are counted from, one row per
+request, for a spreadsheet; genprobe itself does not read it. `genprobe list columns` says what its
+columns mean; further ones are those of your data. `outcomes.jsonl` is the same table for
+`datasets`. genprobe also writes a `README.md` that describes the folder, so that
 `datasets.load_dataset("runs/NAME", "responses", split="train")` can open it (also `requests`,
 `statements`, `judgments-yesno`, `scores`, `outcomes`, …; every file with rows).
 
