@@ -75,7 +75,7 @@ def test_a_figure_of_an_older_definition_is_told_and_not_called_wrong(run):
     found = recompute(Run.open(run))
     assert found.differences == []
     stored = {score["metric"] for score in json.loads((run / "scores.json").read_text())}
-    older = {metric for metric, why in found.left.items() if why.startswith("stored as")}
+    older = {metric for metric, why in found.left.items() if why.startswith("it was stored as")}
     assert older == stored & {name.partition("/")[0] for name in RAISED}
 
 

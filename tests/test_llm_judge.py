@@ -233,7 +233,7 @@ def kinds(run, *told: str) -> None:
 def test_only_the_undecided_replies_of_a_run(tmp_path) -> None:
     with start(tmp_path / "run") as run:
         generate(run, Answering(), Sampling())
-        with pytest.raises(InputError, match=r"no judge has read.*genprobe judge"):
+        with pytest.raises(InputError, match=r"the kind of its replies.*genprobe judge"):
             tasks.judge_run(run, [judge(first)], only="undecided")
         kinds(run, "answer", "undecided", "hedge")
         with pytest.raises(InputError, match=r"no reply is of the kind .refusal"):

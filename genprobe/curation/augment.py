@@ -112,7 +112,8 @@ def read_prompts(path: Path) -> Prompts:
     row = packs.read_toml(path)
     texts = ("title", "source", "review", "halt", "stereotypes", "counters")
     for key in sorted(row.keys() ^ {*texts, "max_tokens"}):
-        raise InputError(f"{path}: has {', '.join(texts)} and max_tokens; see {key!r}")
+        what = "unknown key" if key in row else "lacks"
+        raise InputError(f"{path}: {what} {key!r}; it has {', '.join(texts)} and max_tokens")
     for key in texts:
         if not isinstance(row[key], str) or not row[key].strip():
             raise InputError(f"{path}: {key!r} must be a text")

@@ -146,9 +146,9 @@ def read_pack(path: Path) -> Pack:
     for domain in domains:
         ids = [task.id for task in domain.tasks]
         if not ids or len(set(ids)) < len(ids):
-            raise InputError(f"{path}: {domain.id}: has tasks, and no two of one id")
+            raise InputError(f"{path}: {domain.id}: needs tasks, each with its own id")
     if not domains or len({one.id for one in about}) < len(about):
-        raise InputError(f"{path}: has domains, and no two questions [[about]] of one id")
+        raise InputError(f"{path}: needs domains, and questions [[about]] each with its own id")
     return Pack(
         name=path.parent.name,
         lang=path.stem,

@@ -82,7 +82,7 @@ def read_wording(path: Path) -> Wording:
     if not isinstance(words, list) or not all(isinstance(word, str) for word in words):
         raise InputError(f"{path}: 'unknown' must be a list of texts")
     if sorted(row.keys() - texts.keys()) != ["unknown"]:
-        raise InputError(f"{path}: has {', '.join(texts)} and unknown, nothing else")
+        raise InputError(f"{path}: the only keys are {', '.join(texts)} and unknown")
     found = Wording(
         text=str(row["text"]),
         option=str(row["option"]),

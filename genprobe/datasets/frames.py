@@ -78,7 +78,7 @@ def _frame(name: str, part: JSON, source: str, review: str, path: Path) -> Frame
         raise InputError(f"{path}: {name!r} must be a table")
     for key, value in part.items():
         if key not in known or not isinstance(value, str):
-            raise InputError(f"{path}: [{name}] has texts {', '.join(known)}; {key!r} is none")
+            raise InputError(f"{path}: [{name}] {key!r} must be one of {', '.join(known)}, a text")
         known[key] = value
     for place in ("{context}", "{question}", "{options}"):
         if known["text"].count(place) != 1:

@@ -59,7 +59,7 @@ def said(body: Mapping[str, Any]) -> Said:
     if "message" not in choice:
         text = choice["text"]
         if not isinstance(text, str | None):
-            raise TypeError("a text that is none")
+            raise TypeError("a part of the message is not text")
     else:
         message = choice["message"]
         text, inner, block, hidden = _content(message.get("content"))
@@ -110,7 +110,7 @@ def _content(content: Any) -> tuple[str | None, str, str, bool]:
     if isinstance(content, dict):
         content = [content]
     if not isinstance(content, list):
-        raise TypeError("a content that is none")
+        raise TypeError("the content of a message is neither text nor parts")
     texts: list[str] = []
     thoughts: list[str] = []
     block, hidden = "", False
@@ -119,7 +119,7 @@ def _content(content: Any) -> tuple[str | None, str, str, bool]:
             texts.append(part)
             continue
         if not isinstance(part, dict):
-            raise TypeError("a content that is none")
+            raise TypeError("the content of a message is neither text nor parts")
         kind = str(part.get("type", ""))
         if kind in _HIDDEN:
             hidden = True

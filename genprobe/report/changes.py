@@ -56,7 +56,7 @@ def changes(one: Source, other: Source, measure: str) -> Changes | None:
     question about the measure was asked.
     """
     if any("measures" not in source.outcomes for source in (one, other)):
-        raise InputError(f"no question of yes or no that says {measure}")
+        raise InputError(f"no yes/no question measures {measure}")
     found = flips.changed(one.outcomes, other.outcomes, measure)
     if not found:
         return None

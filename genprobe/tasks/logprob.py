@@ -101,7 +101,7 @@ def _items(ask: Ask) -> list[Statement]:
     write = PREPROCESSES[ask.preprocess]
     items = [dataclasses.replace(item, text=write(item.text)) for item in items]
     if empty := next((item for item in items if not item.text), None):
-        raise InputError(f"{ask.data}: of {empty.id!r} --preprocess leaves nothing")
+        raise InputError(f"{ask.data}: --preprocess leaves nothing of {empty.id!r}")
     return items
 
 

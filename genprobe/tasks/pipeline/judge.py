@@ -62,8 +62,7 @@ def of_kind(run: Run, kind: str) -> frozenset[str]:
                 raise InputError(f"{run.folder}: no reply is of the kind {kind!r}; it has {there}")
             return found
     raise InputError(
-        f"{run.folder}: no judge has read of which kind its replies are; run `genprobe judge "
-        f"{run.folder}` first"
+        f"{run.folder}: the kind of its replies is unknown; run `genprobe judge {run.folder}` first"
     )
 
 
