@@ -140,8 +140,8 @@ class Statement(Record):
     """A sentence that the model is asked about."""
 
     id: str = described(
-        "Id of the statement, the same in every language. Intervals treat all rows with the same "
-        "id as one cluster."
+        "Id of the statement, the same in every language. For intervals, all replies about a "
+        "statement are one cluster; if it has a `pair`, all replies about the pair are."
     )
     lang: str = described("Language (BCP 47 code).")
     text: str = described("The sentence, normalised to NFC.")
@@ -185,11 +185,12 @@ class Request(Record):
     seed: int = described("Seed of this request, derived only from the base seed, id and sample.")
     decode: str = described(
         "`free`: any text; `choice`: the reply must be one of the options; `logprob`: no text, the "
-        "probabilities of the options.",
+        "probabilities of the options; `score`: the log-probability of a text.",
         default="free",
     )
     options: dict[str, list[str]] = described(
-        "For each answer, the words that express it; empty if `decode` is `free`.",
+        "For each answer, the words that express it; for `score`, the text to be scored; empty if "
+        "`decode` is `free`.",
         default_factory=dict,
     )
     facets: dict[str, str] = described(
@@ -270,19 +271,19 @@ class Response(Record):
 
 @dataclass(frozen=True)
 class LogProb(Record):
-    """The log-probabilities of the answer words, each as the beginning of the reply."""
+    """The log-probabilities of answer words, as beginnings of the reply, or of a text."""
 
     request: str = described("Id of the request.")
     continuations: list[dict[str, Any]] = described(
-        "One object for each answer word: `answer`, `text`, `tokens` (ids) and `logprobs` (natural "
-        "logarithm of the probability of each token, given the prompt and the tokens before it)."
+        "One object for each answer word, or for the text: `answer`, `text`, `tokens` (ids) and "
+        "`logprobs` (natural logarithm of the probability of each token, given what is before it)."
     )
     sent: str = described(
         "What was sent: the prompt after the chat template, or the JSON body of the request."
     )
     tokens_in: int | None = described("Number of tokens of the prompt; null if unknown.")
     reasoning: str | None = described(
-        "The thought after which the answer words are scored; null if there is none.", default=None
+        "The thought after which they are scored; null if there is none.", default=None
     )
     reasoning_tokens: int | None = described(
         "Number of tokens of the thought; null if unknown.", default=None

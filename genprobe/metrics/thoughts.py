@@ -47,9 +47,9 @@ def cut_off(outcomes: pd.DataFrame) -> tuple[int, int]:
 
 
 def too_many_cut(outcomes: pd.DataFrame, of: str = "") -> str:
-    """Say that models are not ranked because too many thoughts were cut off; "" if few were.
+    """Say how many replies were cut off inside the thought, if they are too many for a ranking.
 
-    of: name of the model for the message, if any.
+    Returns "" if they are at most `MOST_CUT` of all replies. of: name of the model for the message.
     """
     cut, replies = cut_off(outcomes)
     if cut <= MOST_CUT * replies:

@@ -14,9 +14,7 @@ from genprobe.resources import registry
 PLANNED = (
     Column("model", "the model", None, reply=False),
     Column("revision", "commit on the Hub, or a hash of the files of a folder", None, reply=False),
-    Column(
-        "decode", "how the reply was obtained: free, choice, logprob or recorded", None, reply=False
-    ),
+    Column("decode", "how the reply was obtained: free, choice or logprob", None, reply=False),
     Column("lang", "language of the statement and of the question", None, reply=False),
     Column("probe", "kind of question, such as agreement", None, reply=False),
     Column("measures", "what the question measures: recognised, endorsed", None, reply=False),

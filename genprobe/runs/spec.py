@@ -72,7 +72,8 @@ class Spec(Record):
     probes: tuple[str, ...] = described("Kinds of questions asked about each statement.")
     decode: tuple[str, ...] = described(
         "`free`: the reply may be any text; `choice`: it must be an answer word; `logprob`: "
-        "probabilities of the answer words; `recorded`: replies read from a file."
+        "probabilities of the answer words; `score`: log-probabilities of texts; `recorded`: "
+        "replies read from a file."
     )
     temperature: float | None = described(
         "Sampling temperature; 0 is greedy; null for recorded replies."
