@@ -19,6 +19,8 @@ from genprobe.curation import augment, collect, extract, lexicon, validate
 from genprobe.datasets import choices, frames, phrasing, templates
 from genprobe.errors import InputError
 from genprobe.judges import Item, Judge, llm, refusal, stance
+from genprobe.judges.classifiers import cards
+from genprobe.linguistics import negated
 from genprobe.resources import packs as inputs
 from genprobe.resources import panel, registry
 
@@ -54,7 +56,7 @@ _QUOTES = {"“": "”", "„": "“”", "«": "»", "「": "」", "『": "』"
 FOLDERS = (
     *("languages", "templates", "stance", "refusal", "rubrics", "choices", "options", "choosing"),
     *("choosing/wordings", "personas"),
-    *("extraction", "validation", "lexicon", "augmentation", "elicitation/*"),
+    *("extraction", "validation", "lexicon", "negation", "augmentation", "elicitation/*"),
 )
 _ZWNJ = "\u200c"  # Persian orthography needs it
 
@@ -67,6 +69,7 @@ _READ: dict[str, Callable[[Path], object]] = {
     "extraction": extract.read_rules,
     "validation": validate.read_questions,
     "lexicon": lexicon.read,
+    "negation": negated.read,
     "options": phrasing.read_words,
     "choosing": frames.read_frames,
     "augmentation": augment.read_prompts,
@@ -84,11 +87,11 @@ class Finding(NamedTuple):
 def lint(paths: Sequence[str | Path] = ()) -> list[Finding]:
     """Check packs, templates, phrases, rubrics, languages or folders of them.
 
-    paths: by default, all files that come with genprobe. Raises InputError if a path is none of
-    these.
+    paths: by default, all files that come with genprobe, and its cards of classifiers. Raises
+    InputError if a path is none of these.
     """
     found: list[Finding] = []
-    for path in map(Path, paths or (registry.prompts(),)):
+    for path in map(Path, paths or (registry.prompts(), registry.CLASSIFIERS)):
         found += _path(path)
     return found
 
@@ -142,8 +145,26 @@ def _file(path: Path) -> Iterator[Finding]:
             if folder == "lexicon":
                 for message in lexicon.lacking(lexicon.read(path)):
                     yield Finding("warning", str(path), message)
+    elif folder == registry.CLASSIFIERS.name:
+        yield from _card(path)
     else:
         yield from _language(path)
+
+
+def _card(path: Path) -> Iterator[Finding]:
+    """Check a classifier's card: a model of the hub is pinned to a commit, which cannot change."""
+    try:
+        card = cards.read_card(path)
+    except InputError as error:
+        yield Finding("error", str(path), str(error).removeprefix(f"{path}: "))
+        return
+    if card.engine != "transformers" or (path.parent / card.model).is_dir():
+        return
+    if not card.revision:
+        yield Finding("warning", str(path), "no revision: the model's files may change")
+    elif not re.fullmatch("[0-9a-f]{40}", card.revision):
+        message = f"revision {card.revision!r} is no commit (40 hexadecimal digits) and may move"
+        yield Finding("error", str(path), message)
 
 
 def _of_language(path: Path, read: Callable[[Path], Any], awaits: str) -> tuple[Any, list[Finding]]:

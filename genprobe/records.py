@@ -6,6 +6,7 @@
 from __future__ import annotations
 
 import dataclasses
+import functools
 import hashlib
 import json
 import operator
@@ -63,16 +64,25 @@ class Record:
             if list(values) != list(
                 kinds
             ):  # written by hand, or before a field with a default was added
+                cls._check(values)
                 return cls(**values)
             if all(
                 map(operator.is_, values.values(), row.values())
             ):  # 1 is not accepted as 1.0 here
                 _WHOLE.add(shape)
             row = values
+        cls._check(row)
         # Faster than the constructor: a frozen dataclass sets its fields one by one.
         made = object.__new__(cls)
         made.__dict__.update(row)
         return made
+
+    @classmethod
+    def _check(cls, row: dict[str, Any]) -> None:
+        """Raise RunError unless the parts of lists and objects are as the record describes them."""
+        for name, hint in _inner(cls):  # type: ignore[arg-type]
+            if name in row and not fits(row[name], hint):
+                raise RunError(f"a part of {name!r} of a {cls.__name__} is of another type")
 
 
 def _checked(
@@ -93,7 +103,7 @@ def _checked(
             kind = known[0]
             if tuple in kind and isinstance(value, list):
                 value = tuple(value)
-            elif float in kind and type(value) is int:
+            elif float in kind and type(value) is int and abs(value) < 10**300:
                 value = float(value)
             else:
                 what = type(value).__name__
@@ -123,6 +133,32 @@ def _kinds(cls: type) -> dict[str, tuple[tuple[type, ...], bool]]:
             table[f.name] = (allowed, required)
         _KINDS[cls] = table
     return _KINDS[cls]
+
+
+@functools.cache
+def _inner(cls: Any) -> tuple[tuple[str, Any], ...]:
+    """List the fields of a record class that hold parts whose types it states."""
+    hints = typing.get_type_hints(cls)
+    # `field.type` is the text of the annotation.
+    return tuple(
+        (f.name, hints[f.name])
+        for f in dataclasses.fields(cls)
+        if "[" in str(f.type) and "JSON" not in str(f.type) and "Any" not in str(f.type)
+    )
+
+
+def fits(value: Any, hint: Any) -> bool:
+    """Tell whether a value is as a type states it, with all its parts."""
+    if isinstance(hint, types.UnionType):
+        return any(fits(value, one) for one in typing.get_args(hint))
+    kind, parts = typing.get_origin(hint) or hint, typing.get_args(hint)
+    if kind in (list, tuple):
+        return isinstance(value, list | tuple) and all(fits(one, parts[0]) for one in value)
+    if kind is dict:
+        return isinstance(value, dict) and all(fits(one, parts[1]) for one in value.values())
+    if kind is float:
+        return type(value) is float or (type(value) is int and abs(value) < 10**300)
+    return kind is Any or type(value) is kind
 
 
 def described(doc: str, **more: Any) -> Any:
@@ -199,6 +235,15 @@ class Request(Record):
         "of the question). Empty if only the published wordings are asked.",
         default_factory=dict,
     )
+
+    @classmethod
+    def _check(cls, row: dict[str, Any]) -> None:
+        super()._check(row)
+        messages = row["messages"]
+        if not all(message.keys() >= {"role", "content"} for message in messages):
+            raise RunError("a message of a Request lacks its role or content")
+        if not all(row.get("options", {}).values()):
+            raise RunError("'options' of a Request hold an answer without words")
 
     @classmethod
     def asked(
@@ -289,6 +334,16 @@ class LogProb(Record):
         "Number of tokens of the thought; null if unknown.", default=None
     )
     at: str = described("Time at which they arrived (UTC); empty if unknown.", default="")
+
+    @classmethod
+    def _check(cls, row: dict[str, Any]) -> None:
+        super()._check(row)
+        kinds = {"answer": str, "text": str, "tokens": list[int], "logprobs": list[float]}
+        for one in row["continuations"]:
+            if not isinstance(one, dict) or not all(
+                name in one and fits(one[name], kind) for name, kind in kinds.items()
+            ):
+                raise RunError("a part of 'continuations' of a LogProb is not as it is described")
 
 
 @dataclass(frozen=True)

@@ -8,9 +8,12 @@ word of `faults` (None: none), and what happened is in `log`: (body, what came o
 from __future__ import annotations
 
 import asyncio
+import contextlib
+import functools
 import hashlib
 import json
 import threading
+import zlib
 from collections.abc import Callable, Iterable
 from typing import Any
 
@@ -22,6 +25,11 @@ FAULTS = (
 )
 # Manners of hosted servers, which no run may stumble over either.
 MANNERS = ("comments", "error-in-200", "loading")
+# What a server does that means harm. These bodies are no answers, however often they are asked for.
+HARM = (
+    *("endless", "length", "slow", "gzip-bomb", "deflate-bomb", "brotli", "nested", "kept-nested"),
+    *("values", "headers", "digits"),
+)
 
 
 def echo(body: dict[str, Any]) -> dict[str, Any]:
@@ -45,10 +53,13 @@ class Faulty:
         hang: float = 30.0,
         away: float = 0.7,
         models: Iterable[str] = ("echo",),
+        listing: str = "",
     ) -> None:
+        """Make a server. listing: how it lists its models, one of HARM; "": as it should."""
         self.faults, self.upstream, self.answer = iter(faults), upstream.rstrip("/"), answer
         self.change, self.hang, self.away = change, hang, away
-        self.models = list(models)
+        self.models, self.listing = list(models), listing
+        self.packed = ""  # Content-Encoding of what `answer` gives
         self.loading = 0  # how many times the list of models is not there yet
         self.log: list[tuple[str, str]] = []
         self.seen: list[dict[str, str]] = []  # headers of the requests
@@ -120,7 +131,7 @@ class Faulty:
                 self.inside += 1
                 self.most = max(self.most, self.inside)
                 try:
-                    await self._one(writer, method, path, body.decode())
+                    await self._one(writer, method, path, body.decode(), headers)
                     await writer.drain()
                 finally:
                     self.inside -= 1
@@ -131,7 +142,18 @@ class Faulty:
             self._connections.discard(writer)
             writer.close()
 
-    async def _one(self, writer: asyncio.StreamWriter, method: str, path: str, body: str) -> None:
+    async def _one(
+        self,
+        writer: asyncio.StreamWriter,
+        method: str,
+        path: str,
+        body: str,
+        headers: dict[str, str],
+    ) -> None:
+        if self.listing and path == "/v1/models":
+            with contextlib.suppress(ConnectionError):
+                await _harm(writer, self.listing)
+            return
         if not path.endswith("/completions"):
             _send(writer, *await self._real(method, path, body))
             return
@@ -149,6 +171,11 @@ class Faulty:
             _send(writer, 200, b'{"error": {"message": "Provider returned error", "code": 502}}')
         elif fault == "loading":
             _send(writer, 503, b'{"error": {"message": "Loading model", "code": 503}}')
+        elif fault in HARM:
+            with contextlib.suppress(ConnectionError):
+                await _harm(writer, fault)
+        elif fault in ("echo", "echo-error"):
+            _send(writer, *_repeated(headers, fault == "echo-error"))
         elif fault == "hang":
             await asyncio.sleep(self.hang)
             writer.transport.abort()
@@ -177,7 +204,8 @@ class Faulty:
                 return
             # Noted before it is sent: no answer can be read that is not in the log.
             self.log.append((body, "answered" if status == 200 else str(status)))
-            _send(writer, status, content)
+            packed = f"Content-Encoding: {self.packed}\r\n" if self.packed else ""
+            await _send_long(writer, status, content, packed)
 
     async def _real(self, method: str, path: str, body: str) -> tuple[int, bytes]:
         changed = json.dumps(self.change(json.loads(body))) if body else ""
@@ -196,6 +224,93 @@ class Faulty:
         found = self.answer(json.loads(changed))
         status, found = found if isinstance(found, tuple) else (200, found)
         return status, found if isinstance(found, bytes) else json.dumps(found).encode()
+
+
+def _repeated(headers: dict[str, str], fails: bool) -> tuple[int, bytes]:
+    """What a server answers that repeats all headers of the request wherever it can."""
+    said = " ".join(headers.values())
+    escaped = "".join(f"\\u{ord(letter):04x}" for letter in said)
+    if fails:
+        return 422, json.dumps({"error": {"message": said, "code": said, "type": said}}).encode()
+    call = {"function": {"name": said, "arguments": json.dumps({said: said})}}
+    message = {"content": said, "reasoning": said, "tool_calls": [call], "ESCAPED": "ESCAPED"}
+    body = {
+        "model": said,
+        "system_fingerprint": said,
+        "choices": [{"message": message, "finish_reason": said}],
+    }
+    if len(said) % 2:
+        message["content"] = None  # what the tool is called with is the reply
+    return 200, json.dumps(body).replace("ESCAPED", escaped).encode()
+
+
+@functools.cache
+def _bomb(bits: int) -> bytes:
+    """Two MB that unpack to 2 GB: the same block again and again. bits: zlib's form of it."""
+    pack = zlib.compressobj(9, wbits=bits)
+    head = pack.compress(b"[") + pack.flush(zlib.Z_FULL_FLUSH)
+    block = pack.compress(b" " * (1 << 20)) + pack.flush(zlib.Z_FULL_FLUSH)
+    return head + block * 2000
+
+
+async def _harm(writer: asyncio.StreamWriter, fault: str) -> None:
+    """Answer in a way of HARM; endless ones until the client has had enough."""
+    head = b"HTTP/1.1 200 OK\r\nContent-Type: application/json\r\n"
+    begun = b'{"choices": [{"message": {"content": "'
+    if fault == "endless":
+        writer.write(head + b"Transfer-Encoding: chunked\r\n\r\n%x\r\n%b\r\n" % (len(begun), begun))
+        while True:
+            writer.write(b"10000\r\n" + b"a" * 0x10000 + b"\r\n")
+            await writer.drain()
+    if fault == "length":
+        writer.write(head + b"Content-Length: 1000000000\r\n\r\n" + begun)
+        while True:
+            writer.write(b"a" * 0x10000)
+            await writer.drain()
+    if fault == "slow":
+        writer.write(head + b"Content-Length: 100000\r\n\r\n")
+        while True:
+            writer.write(b" ")
+            await writer.drain()
+            await asyncio.sleep(0.2)
+    if fault == "headers":
+        writer.write(head)
+        for number in range(1 << 40):
+            writer.write(b"X-%d: y\r\n" % number * 1000)
+            await writer.drain()
+    await _send_long(writer, 200, *_harmful(fault))
+
+
+@functools.cache
+def _harmful(fault: str) -> tuple[bytes, str]:
+    """Make the body of an answer of HARM, and its headers."""
+    more, body = "", b""
+    if fault.endswith("-bomb"):
+        more = f"Content-Encoding: {fault.removesuffix('-bomb')}\r\n"
+        body = _bomb(31 if fault == "gzip-bomb" else 15)
+    elif fault == "brotli":
+        more, body = "Content-Encoding: br\r\n", b"\x1b" * 1000
+    elif fault == "nested":
+        body = b"[" * 20_000_000
+    elif fault == "kept-nested":
+        body = b": keep\n" * 1000 + b"[" * 200_000 + b"]" * 200_000
+    elif fault == "values":
+        body = b'{"choices": [' + b"{}," * 10_000_000 + b"{}]}"
+    elif fault == "digits":
+        body = b'{"choices": ' + b"1" * 1_000_000 + b"}"
+    return body, more
+
+
+async def _send_long(
+    writer: asyncio.StreamWriter, status: int, content: bytes, more: str = ""
+) -> None:
+    """Send a body bit by bit: the server holds one copy of it, however many ask at a time."""
+    kind = f"Content-Type: application/json\r\nContent-Length: {len(content)}\r\n"
+    writer.write(f"HTTP/1.1 {status} X\r\n{kind}{more}\r\n".encode())
+    for at in range(0, len(content), 1 << 16):
+        writer.write(content[at : at + (1 << 16)])
+        await writer.drain()
+        await asyncio.sleep(0)  # others have their turn, also where the socket takes all at once
 
 
 def _send(

@@ -1,7 +1,10 @@
 """Answers of people: in the terminal, by the form in a real browser, and through other tools."""
 
 import json
+import os
 import shutil
+import subprocess
+import sys
 
 import pytest
 from click.testing import CliRunner
@@ -10,7 +13,7 @@ from test_dataset import run, write
 from genprobe.commands import cli
 from genprobe.curation import collect, exchange, tables
 from genprobe.errors import InputError
-from genprobe.files import read_rows
+from genprobe.files import read_rows, write_rows
 
 pytestmark = pytest.mark.slow
 
@@ -20,6 +23,112 @@ PACKS = [
     (path.parent.name, path.stem)
     for path in sorted((collect.registry.PROMPTS / "elicitation").glob("*/*.toml"))
 ]
+
+
+def given(code: str, n: int = 2, **more) -> list[dict]:
+    """Answers of one respondent to RuBia's pack."""
+    pack = collect.load("rubia", "en")
+    domain = pack.domains[0]
+    fixed = {"respondent": code, "pack": "rubia", "lang": "en", "domain": domain.id}
+    return [
+        {"id": f"{code}-{k}", **fixed, "task": domain.tasks[0].id}
+        | {"pro": f"Bakers {code} hum {k}.", "anti": f"Poets {code} hum {k}."}
+        | {"about_gender": "woman of Ab", **more, "history": [pack.step]}
+        for k in range(1, n + 1)
+    ]
+
+
+def saved(path, rows):
+    write_rows(path, rows) if path.suffix != ".xlsx" else tables.write(path, rows, list(rows[0]))
+    return path
+
+
+CODES = ("aaaa-bbbb-2222", "cccc-dddd-3333")
+
+
+@pytest.fixture
+def people(tmp_path):
+    """Two files that the form saved, and the table combined from them."""
+    paths = [saved(tmp_path / f"answers-{code}.jsonl", given(code)) for code in CODES]
+    out = tmp_path / "all.jsonl"
+    run("collect", "rubia", *paths, "-o", out, "-q")
+    return paths, out
+
+
+# --- what respondents said of themselves
+
+
+@pytest.mark.parametrize(
+    ("tool", "suffix"), [("label-studio", "json"), ("doccano", "jsonl"), ("potato", "jsonl")]
+)
+def test_what_respondents_said_of_themselves_stays_at_home(tool, suffix, people, tmp_path):
+    _, source = people
+    tasks = tmp_path / f"t.{suffix}"
+    run("convert", source, "--to", tool, "--questions", "rubia", "-o", tasks, "-q")
+    sent = tasks.read_text()
+    assert "Bakers" in sent and "about_" not in sent and "woman of" not in sent
+    assert '"respondent' not in sent and not any(f'{code}-1"' in sent for code in CODES)
+    back = tmp_path / "back.jsonl"
+    run("convert", tasks, "--from", tool, "--source", source, "-o", back, "-q")
+    assert list(read_rows(back)) == list(read_rows(source))
+    run("convert", source, "--to", tool, "--keep-about", "-o", tasks, "-q")
+    assert "about_gender" in tasks.read_text()
+
+
+def test_what_is_deleted_stays_away_and_what_still_has_it_is_named(people, tmp_path):
+    paths, out = people
+    (tmp_path / "copy.csv").write_text(f"note\nfrom {CODES[0]}\n")
+    saved(tmp_path / "book.xlsx", [{"by": CODES[0]}])
+    done = CliRunner().invoke(
+        cli, ["dataset", "collect", "rubia", "-o", str(out), "--delete", CODES[0]]
+    )
+    said = done.output
+    assert "2 answers deleted" in said
+    for name in (paths[0].name, "copy.csv", "book.xlsx"):
+        assert f"{name}: the code still stands here" in said
+    kept = (tmp_path / collect.DELETED).read_text()
+    assert CODES[0] not in kept and CODES[0].replace("-", "") not in kept
+    run("collect", "rubia", *paths, "-o", out, "-q")
+    assert {row["respondent"] for row in read_rows(out)} == {CODES[1]}
+    # Remembered, too, where the answers come from another folder, or from a form's responses.
+    (tmp_path / "elsewhere").mkdir()
+    away = shutil.copy(paths[0], tmp_path / "elsewhere")
+    run("collect", "rubia", away, paths[1], "-o", out, "-q")
+    assert {row["respondent"] for row in read_rows(out)} == {CODES[1]}
+    sheet = tmp_path / "elsewhere" / "f.csv"
+    convert = ("--pack", "rubia", "--lang", "en", "-q")
+    run("convert", away, "--to", "google-forms", "-o", sheet, *convert)
+    run("convert", sheet, "--from", "google-forms", "-o", tmp_path / "o.jsonl", *convert)
+    assert CODES[0] not in (tmp_path / "o.jsonl").read_text()
+    (tmp_path / collect.DELETED).write_text("{")
+    assert "deleted-codes.json: damaged" in run("collect", "rubia", *paths, "-o", out, "-q", code=2)
+
+
+def test_the_code_of_a_respondent_is_no_name_of_a_group(people, tmp_path):
+    _, out = people
+    alike = [row | {"text": "Bakers hum in the morning."} for row in read_rows(out)]
+    source = saved(tmp_path / "s.jsonl", alike)
+    run("group", source, "-o", tmp_path / "g.jsonl", "-q")
+    groups = {row["group"] for row in read_rows(tmp_path / "g.jsonl")}
+    assert len(groups) == 1 and not any(code in name for name in groups for code in CODES)
+
+
+@pytest.mark.skipif(sys.platform == "win32", reason="Windows has no modes of files")
+@pytest.mark.parametrize("suffix", ["jsonl", "csv", "xlsx"])
+def test_tables_with_codes_are_private(suffix, people, tmp_path):
+    paths, _ = people
+    (tmp_path / ".git").mkdir()
+    out = tmp_path / f"a #1*.{suffix}"
+    os.umask(os.umask(0o022))
+    run("collect", "rubia", *paths, "-o", out, "-q")
+    run("collect", "rubia", *paths, "-o", out, "-q")
+    assert out.stat().st_mode & 0o777 == 0o600
+    assert (tmp_path / ".gitignore").read_text() == f"/a\\ \\#1\\*.{suffix}\n"
+    subprocess.run(["git", "init", "-q", tmp_path], check=True)
+    ignored = subprocess.run(["git", "-C", tmp_path, "check-ignore", "-q", out.name], check=False)
+    assert ignored.returncode == 0
+    published = saved(tmp_path / "plain.jsonl", given("r1"))  # r1 stands in for a code
+    assert published.stat().st_mode & 0o077
 
 
 # --- packs and the terminal
@@ -81,7 +190,7 @@ def test_an_interview_in_the_terminal(tmp_path):
     answers(["1", "2", "Women bake"], pack, out)
     rows = [row for _, row in tables.read(out)]
     assert len(rows) == 3 and rows[2]["about_age_range"] == ""
-    assert collect.delete(out, code.upper()) == 2
+    assert collect.delete(out, code.upper()) == (2, [])
     assert [row["answer"] for _, row in tables.read(out)] == ["Women bake"]
     with pytest.raises(InputError, match="no answer of"):
         collect.delete(out, code)
@@ -220,6 +329,10 @@ def test_a_respondent_with_a_keyboard_alone(visit, tmp_path):
         page.get_by_role("button", name=pack.words["save"]).click()
     path = tmp_path / saved.value.suggested_filename
     saved.value.save_as(path)
+    assert heading(page) == pack.words["sure"]  # deletion is offered, and nothing asked twice
+    page.get_by_role("button", name=pack.words["again"]).click()
+    assert page.evaluate("localStorage.length") == 0
+    assert page.evaluate("state.respondent") != code  # the next person has another code
     assert path.name == f"answers-{code}.jsonl"
     assert page.asked == [page.url] or all(
         url.startswith(("file:", "blob:", "data:")) for url in page.asked
@@ -232,6 +345,9 @@ def test_a_respondent_with_a_keyboard_alone(visit, tmp_path):
     assert row["respondent"] == code and row["about_age_group"] == "18–25"
     assert row["about_gender"] == "" and json.loads(row["history"]) == [pack.step]
     run("collect", "rubia", "--lang", "kk", "-o", out, "--delete", code, "-q")
+    assert code not in out.read_text()
+    # The answers that were saved still have it; combined again, they stay away.
+    run("collect", "rubia", path, "--lang", "kk", "-o", out, "-q")
     assert code not in out.read_text()
 
 
@@ -281,8 +397,8 @@ def test_a_browser_that_keeps_nothing_asks_before_answers_are_lost(browser, visi
     page.reload()
     assert asked == ["beforeunload"] and heading(page) == pack.texts["consent"]
     page.get_by_role("button", name=pack.texts["consent_no"]).click()
-    page.get_by_role("button", name=pack.words["wipe"]).click()
-    assert asked[1:] == ["confirm"] and heading(page) == pack.texts["consent"]
+    page.get_by_role("button", name=pack.words["wipe"]).click()  # nothing is left to be lost
+    assert asked[1:] == [] and heading(page) == pack.texts["consent"]
     assert page.faults == []
 
 
@@ -586,3 +702,28 @@ def test_exports_of_another_kind(tmp_path):
     )
     assert "unknown tool 'brat'" in run("convert", path, "--from", "brat", "-o", path, code=2)
     assert "name it with --pack" in run("convert", path, "--from", "xlsform", "-o", path, code=2)
+
+
+def test_afristereo_shows_the_format_until_it_is_understood(tmp_path):
+    """A.2: the page with IDENTITY TERM and ATTRIBUTE TERM, between consent and the questions."""
+    asked = collect.load("afristereo", "en")
+    shown = []
+    typed = iter(["1", "2", "1", "2", "Women are kind"])
+
+    def ask(prompt):
+        try:
+            return next(typed)
+        except StopIteration:
+            raise EOFError from None
+
+    assert collect.interview(asked, tmp_path / "a.csv", ask, shown.append) == 1
+    page = asked.texts["format"]
+    assert "IDENTITY TERM" in page and page.count('" is the attribute') == 5
+    assert shown.count(page) == 2  # once, and once more as it was not understood
+    assert shown.index(page) < shown.index(asked.words["help"])
+    for lang in ("en", "fr"):
+        made = tmp_path / f"{lang}.html"
+        collect.form(collect.load("afristereo", lang), made)
+        text = made.read_text(encoding="utf-8")
+        assert collect.load("afristereo", lang).texts["format_more"] in text
+        assert "format" not in collect.load("rubia", "en").texts

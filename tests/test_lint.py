@@ -19,6 +19,26 @@ def test_what_is_shipped_has_no_errors():
     assert [f for f in lint() if f.level == "error"] == []
 
 
+@pytest.mark.parametrize(
+    ("revision", "level"),
+    [
+        ("0123456789abcdef" * 2 + "01234567", ""),
+        ("main", "error"),
+        ("0123abc", "error"),
+        ("", "warning"),
+    ],
+)
+def test_a_card_pins_its_model_to_a_commit(revision, level, tmp_path):
+    card = (registry.CLASSIFIERS / "en-roberta.toml").read_text("utf-8")
+    folder = tmp_path / "classifiers"
+    folder.mkdir()
+    pinned = card.split('revision = "')[1].split('"')[0]
+    (folder / "own.toml").write_text(card.replace(pinned, revision), "utf-8")
+    assert [f.level for f in lint((folder,))] == [level] * bool(level)
+    (folder / "cardiffnlp" / "twitter-roberta-base-sentiment-latest").mkdir(parents=True)
+    assert lint((folder,)) == []  # a folder beside the card is no model of the hub
+
+
 @pytest.mark.parametrize(("folder", "found"), [("none", "no folder"), ("", "no prompts in")])
 def test_a_wrong_folder_of_prompts_has_a_cure(folder, found, tmp_path, monkeypatch):
     monkeypatch.setattr(registry, "PROMPTS", tmp_path / folder)

@@ -503,10 +503,18 @@ def test_hosts_that_answer_to_names_which_they_do_not_list(host, name, taken):
 
 def test_whose_key_is_sent(monkeypatch):
     monkeypatch.setenv("OPENAI_API_KEY", "o")
-    assert key_for("https://host.example/v1", "") == ("o", "OPENAI_API_KEY")
+    for host in ("api.openai.com", "eu.api.openai.com", "mine.openai.azure.com"):
+        assert key_for(f"https://{host}/v1", "") == ("o", "OPENAI_API_KEY")
+    monkeypatch.setenv("AZURE_OPENAI_API_KEY", "a")
+    assert key_for("https://mine.openai.azure.com/v1", "") == ("a", "AZURE_OPENAI_API_KEY")
     monkeypatch.setenv("OPENROUTER_API_KEY", "r")
     assert key_for("https://openrouter.ai/api/v1", "") == ("r", "OPENROUTER_API_KEY")
-    assert key_for("https://notopenrouter.ai/v1", "")[0] == "o"
+    # A provider's key goes to no stranger, however alike its name.
+    for host in (
+        *("some-stranger.example", "api.groq.com", "notopenai.com", "openai.com.evil.example"),
+        *("notopenrouter.ai", "localhost"),
+    ):
+        assert key_for(f"https://{host}/v1", "") == ("", "")
     monkeypatch.setenv("GENPROBE_API_KEY", "g")
     assert key_for("https://openrouter.ai/api/v1", "")[0] == "g"
     monkeypatch.setenv("MINE", "m")
@@ -681,7 +689,7 @@ def test_several_models_are_a_run_each(tmp_path):
         done = command(*words, "--base-url", server.url, "--models", "b,nobody")
         assert done.returncode == 2 and "nobody: " in done.stderr
     twice = command("logprob", "--model", "a", "--model", "b")
-    assert twice.returncode == 2 and "--model is given twice: a and b" in twice.stderr
+    assert twice.returncode == 2 and "--model is given twice; give it once" in twice.stderr
 
 
 @pytest.mark.slow

@@ -13,6 +13,7 @@ import sys
 import tempfile
 import traceback
 from collections.abc import Callable, Iterator
+from io import FileIO
 from pathlib import Path
 from typing import Any
 
@@ -37,7 +38,14 @@ def finish(folder: Path) -> list[str]:
     """Resume and ask all that is pending; what verify says."""
     with start(folder) as run:
         generate(run, Scripted(), Sampling())
-        return run.verify()
+    return Run.open(folder).verify()
+
+
+@pytest.fixture
+def unsealed(whole: Path) -> Path:
+    """The same, as a process leaves it that is killed before its end."""
+    (whole / "MANIFEST").unlink()
+    return whole
 
 
 @pytest.fixture
@@ -139,20 +147,20 @@ def test_a_whole_number_is_one_with_a_point_however_often_it_is_read() -> None:
         Judgment.from_json(line.replace(":1,", ":true,"))
 
 
-def test_cut_at_any_byte_nothing_is_lost_or_doubled(whole: Path) -> None:
-    path = whole / "responses.jsonl"
+def test_cut_at_any_byte_nothing_is_lost_or_doubled(unsealed: Path) -> None:
+    path = unsealed / "responses.jsonl"
     data = b"".join(path.read_bytes().splitlines(keepends=True)[:3])[:-20]
     ends = [n for n in range(len(data) + 1) if n == 0 or data[n - 1 : n] == b"\n"]
     assert len(ends) == 3
     for length in range(len(data) + 1):
         path.write_bytes(data[:length])
         kept = max(n for n in ends if n <= length)
-        with Run.open(whole) as run:  # a reader passes over the torn end
+        with Run.open(unsealed) as run:  # a reader passes over the torn end
             assert len(list(run.responses())) == ends.index(kept)
-        with start(whole) as run:
+        with start(unsealed) as run:
             assert path.read_bytes() == data[:kept]
             assert pending(run) == REQUESTS[ends.index(kept) :]
-    assert finish(whole) == []
+    assert finish(unsealed) == []
     assert path.read_bytes().startswith(data[:kept])
 
 
@@ -162,13 +170,13 @@ def test_cut_at_any_byte_nothing_is_lost_or_doubled(whole: Path) -> None:
     ids=["zeros", "zeros-line", "no-text", "half", "brace", "empty-line", "long"],
 )
 @pytest.mark.parametrize("lines", [0, 2])
-def test_any_torn_end_is_cut_off(whole: Path, tail: bytes, lines: int) -> None:
-    path = whole / "responses.jsonl"
+def test_any_torn_end_is_cut_off(unsealed: Path, tail: bytes, lines: int) -> None:
+    path = unsealed / "responses.jsonl"
     kept = b"".join(path.read_bytes().splitlines(keepends=True)[:lines])
     path.write_bytes(kept + tail)
-    with Run.open(whole) as run:
+    with Run.open(unsealed) as run:
         assert any("incomplete line" in problem for problem in run.verify())
-    assert finish(whole) == []
+    assert finish(unsealed) == []
     assert path.read_bytes().startswith(kept)
 
 
@@ -219,7 +227,7 @@ def _start_and_die(folder: Path, steps: int) -> None:
 
     os.fsync = counted(os.fsync)
     Path.replace = counted(Path.replace)  # type: ignore[method-assign]
-    Path.open = counted(Path.open)  # type: ignore[method-assign]
+    os.open = counted(os.open)
     Path.mkdir = counted(Path.mkdir)  # type: ignore[method-assign]
     start(folder).close()
 
@@ -311,24 +319,30 @@ def test_a_full_disk_stops_in_one_line_and_the_run_goes_on_later(small_disk: Pat
 
 
 @pytest.mark.skipif(not Path("/dev/full").exists(), reason="no /dev/full here")
-def test_no_space_for_the_first_response(whole: Path) -> None:
-    path = whole / "responses.jsonl"
+def test_no_space_for_the_first_response(unsealed: Path, monkeypatch) -> None:
+    path = unsealed / "responses.jsonl"
     path.unlink()
-    path.symlink_to("/dev/full")
-    with start(whole) as run, pytest.raises(RunError, match="No space left"):
-        generate(run, Scripted(), Sampling())
-    path.unlink()
-    assert finish(whole) == []
+
+    def full(own: Path) -> FileIO:
+        return FileIO("/dev/full" if own == path else own, "ab")
+
+    with monkeypatch.context() as patch:
+        patch.setattr("genprobe.files.door.appending", full)
+        with start(unsealed) as run, pytest.raises(RunError, match="No space left"):
+            generate(run, Scripted(), Sampling())
+    assert finish(unsealed) == []
 
 
 @pytest.mark.skipif(not Path("/dev/full").exists(), reason="no /dev/full here")
-def test_no_space_for_judgments(whole: Path) -> None:
+def test_no_space_for_judgments(whole: Path, monkeypatch) -> None:
     path = whole / "judgments" / "echo.jsonl"
     before = path.read_bytes()
     with start(whole) as run:
-        path.with_name("echo.jsonl.tmp").symlink_to("/dev/full")
-        with pytest.raises(RunError, match="No space left"):
-            judge(run, [Echo()])
+        with monkeypatch.context() as patch:
+            full = path.with_name("full.tmp"), Path("/dev/full").open("wb")  # noqa: SIM115 (closed by it)
+            patch.setattr("genprobe.files.door.temporary", lambda *_: full)
+            with pytest.raises(RunError, match="No space left"):
+                judge(run, [Echo()])
         assert path.read_bytes() == before
         judge(run, [Echo()])  # nothing is in the way any more
         assert run.verify() == []
@@ -636,18 +650,18 @@ def _edit_spec(folder: Path, **changes: Any) -> None:
 
 
 @pytest.mark.parametrize("name", DAMAGES)
-def test_verify_names_the_damage_and_nothing_else(whole: Path, name: str) -> None:
+def test_verify_names_the_damage_and_nothing_else(unsealed: Path, name: str) -> None:
     damage, expected = DAMAGES[name]
-    damage(whole)
-    problems = Run.open(whole).verify()
+    damage(unsealed)
+    problems = Run.open(unsealed).verify()
     assert len(problems) == len(expected), problems
     for problem, pattern in zip(problems, expected, strict=True):
         assert re.search(pattern, problem) and "\n" not in problem
 
 
-def test_verify_counts_what_it_does_not_name(whole: Path) -> None:
-    rows("responses.jsonl", lambda r: r + r[:1] * 500)(whole)
-    problems = Run.open(whole).verify()
+def test_verify_counts_what_it_does_not_name(unsealed: Path) -> None:
+    rows("responses.jsonl", lambda r: r + r[:1] * 500)(unsealed)
+    problems = Run.open(unsealed).verify()
     assert len(problems) == 21
     assert problems[-1] == "twice: 480 more like this"
 

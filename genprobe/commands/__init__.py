@@ -14,6 +14,7 @@ import importlib
 import re
 import sys
 import traceback
+from collections import Counter
 from pathlib import Path
 
 import click
@@ -51,7 +52,27 @@ class _Files(click.Group):
         near = difflib.get_close_matches(name, self.list_commands(context), 1)
         if near and name != near[0] and self.get_command(context, name) is None:
             context.fail(f"No such command {name!r}. Did you mean {near[0]!r}?")
-        return super().resolve_command(context, args)
+        found = super().resolve_command(context, args)
+        if found[1] is not None:
+            _need_once(found[1], context, found[2])
+        return found
+
+
+def _need_once(command: click.Command, context: click.Context, args: list[str]) -> None:
+    """Raise UsageError if an option that takes one value is given twice; click keeps the last."""
+    while isinstance(command, click.Group) and args and args[0] in command.commands:
+        command, args = command.commands[args[0]], args[1:]
+    own = click.Context(command, context)
+    try:
+        order = command.make_parser(own).parse_args([*args])[2]
+    except click.UsageError:
+        return  # click says what is wrong
+    for option, times in Counter(order).items():
+        if times < 2 or not isinstance(option, click.Option):
+            continue
+        if not (option.multiple or option.count or option.is_flag):
+            several = " with commas between the values" if option.name == "by" else ""
+            raise click.UsageError(f"{option.opts[0]} is given twice; give it once{several}.")
 
 
 def _place(name: str) -> int:
@@ -94,12 +115,15 @@ def main() -> None:
         sys.stderr.close()  # the program that reads our output has ended; that is no error
         code = 0
     except OSError as error:
-        # Errors of named files are InputErrors, so this is standard output, as on a full disk.
-        if shown or error.filename is not None:
+        # Without a name, this is standard output, as on a full disk.
+        if shown:
             raise
-        with contextlib.suppress(OSError):
-            sys.stdout.close()  # otherwise Python tries again to write the rest when it exits
-        code = say(f"standard output: cannot be written ({error.strerror})", 2)
+        if error.filename is not None:  # such as a name that is too long, or in no folder
+            code = say(f"{error.filename}: cannot be used ({error.strerror})", 2)
+        else:
+            with contextlib.suppress(OSError):
+                sys.stdout.close()  # otherwise Python tries again to write the rest when it exits
+            code = say(f"standard output: cannot be written ({error.strerror})", 2)
     except click.exceptions.NoArgsIsHelpError as error:  # `genprobe`, `genprobe review`
         error.show()
         code = error.exit_code

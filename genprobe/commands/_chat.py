@@ -86,6 +86,7 @@ def ask_and_score(
     from genprobe.analysis.score import score
     from genprobe.resources import models
     from genprobe.tasks.pipeline.generate import unanswered
+    from genprobe.tasks.pipeline.open import need_one_host
 
     price = forecast.price(given.pop("price"))
     dry, out = given.pop("dry_run"), given.pop("out")
@@ -94,8 +95,9 @@ def ask_and_score(
     left: list[str] = []
     code = 0
     with models.also(known):
-        for name in names:
-            ask = asked(task, {**given, "model": name}, by, quiet)
+        asks = [asked(task, {**given, "model": name}, by, quiet) for name in names]
+        need_one_host((ask.model, ask.options) for ask in asks)
+        for name, ask in zip(names, asks, strict=True):
             if dry:
                 for line in forecast.lines(task, ask, price):
                     click.echo(line)

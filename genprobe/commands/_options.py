@@ -12,6 +12,7 @@ import click
 
 from genprobe.commands._console import columns, noter
 from genprobe.errors import InputError
+from genprobe.files import door
 
 if TYPE_CHECKING:
     from genprobe.engines import Engine
@@ -36,6 +37,21 @@ QUIET = click.option(
 )
 # `commands.main` reads it from sys.argv, so it is not passed to the commands.
 VERBOSE = click.option("-v", "--verbose", is_flag=True, expose_value=False, help="Show tracebacks.")
+
+
+def _follow(context: click.Context, option: click.Parameter, given: bool) -> None:
+    door.follow_links(given)
+
+
+# Set before a command opens a folder, so it is not passed to the commands.
+FOLLOW = click.option(
+    "--follow-links",
+    is_flag=True,
+    is_eager=True,
+    expose_value=False,
+    callback=_follow,
+    help="Also read links in folders of runs and data, as git-annex and DVC make them.",
+)
 FORMAT = click.option(
     "-f",
     "--format",
@@ -59,13 +75,6 @@ DECLARED = click.option(
 )
 
 
-def _one(context: click.Context, option: click.Parameter, given: tuple[str, ...]) -> str | None:
-    """Return the only value of an option; refuse several, instead of using the last."""
-    if len(given) > 1:
-        raise click.UsageError(f"{option.opts[0]} is given twice: {' and '.join(given)}")
-    return given[0] if given else None
-
-
 # Options about what is asked, which model is asked, and where the run is stored.
 ASKED: dict[str, Option] = {
     "langs": click.option(
@@ -73,9 +82,7 @@ ASKED: dict[str, Option] = {
     ),
     "model": click.option(
         "--model",
-        multiple=True,
         metavar="M",
-        callback=_one,
         help="An alias, a hub id, a folder, or the name that a server uses. Without it, the "
         "control model runs.",
     ),
@@ -119,7 +126,7 @@ ASKED: dict[str, Option] = {
         "headers",
         multiple=True,
         metavar="NAME=VALUE",
-        help="Header of each request to a server; $NAME stands for an environment variable.",
+        help="Header of each request to a server; $NAME stands for a secret in the environment.",
     ),
     "key_env": click.option(
         "--api-key-env",
@@ -127,6 +134,12 @@ ASKED: dict[str, Option] = {
         metavar="NAME",
         help="Environment variable that holds the server's key.  [default: GENPROBE_API_KEY, else "
         "the usual one of the host]",
+    ),
+    "http_key": click.option(
+        "--allow-http-key",
+        "http_key",
+        is_flag=True,
+        help="Send keys over plain http to another machine, where others may read them.",
     ),
     "seed": click.option(
         "--seed",
@@ -179,10 +192,11 @@ def varied(instruct: bool = True) -> Option:
     return together(*options)
 
 
+# Options that say which program or server runs the model.
+_SERVER = ("engine", "base_url", "concurrency", "engine_args", "headers", "key_env", "http_key")
+SERVER = tuple(ASKED[name] for name in _SERVER)
 # Options of commands that have a model write texts for people to check.
-WRITER = together(
-    *(ASKED[name] for name in ("model", "engine", "base_url", "concurrency", "engine_args"))
-)
+WRITER = together(ASKED["model"], *SERVER)
 
 
 @contextlib.contextmanager
@@ -191,11 +205,11 @@ def writer(command: str, given: dict[str, Any], note: Callable[[str], None]) -> 
 
     Raises InputError if they name none.
     """
-    from genprobe.tasks.pipeline.open import engine_options, open_engine
+    from genprobe.tasks.pipeline.open import engine_options, open_engine, told
 
     model, engine = given.pop("model"), given.pop("engine")
     base_url, concurrency = given.pop("base_url"), given.pop("concurrency")
-    options = engine_options(given.pop("engine_args"), base_url, concurrency)
+    options = told(engine_options(given.pop("engine_args"), base_url, concurrency), given)
     if model is None and base_url is None:
         raise InputError(f"{command}: no model is named; name one with --model or --base-url")
     opened = open_engine(engine, model, dataclasses.replace(options, note=note))

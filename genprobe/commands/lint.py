@@ -17,7 +17,8 @@ from genprobe.commands._options import VERBOSE
 def command(paths: tuple[Path, ...], quiet: bool) -> int:
     """Check files of packs, languages, templates and phrases.
 
-    PATH is a file or a folder. Without PATH everything in prompts/ is checked. Exit code 1 if there
+    PATH is a file or a folder. Without PATH everything in prompts/ is checked, and the cards of
+    classifiers: a model of the hub must be pinned to a commit. Exit code 1 if there
     are errors. Faults of published wordings are only warnings, because these are used as they were
     published.
     """

@@ -7,7 +7,7 @@ from typing import TYPE_CHECKING
 
 import click
 
-from genprobe.commands._options import VERBOSE
+from genprobe.commands._options import FOLLOW, VERBOSE
 from genprobe.text import many
 from genprobe.text.display import clean
 
@@ -37,16 +37,41 @@ if TYPE_CHECKING:
     metavar="FILE",
     help="With --recompute: the table of people's answers with which the run was scored.",
 )
+@click.option(
+    "--seal",
+    is_flag=True,
+    help="Seal the records as they are now, after a change on purpose; the change stays noted.",
+)
+@click.option(
+    "--sign",
+    type=click.Path(path_type=Path),
+    metavar="KEY",
+    help="Sign the seal with your SSH key (ssh-keygen), if nothing is wrong.",
+)
+@click.option(
+    "--allowed-signers",
+    type=click.Path(path_type=Path),
+    metavar="FILE",
+    help="Whose signatures you accept: lines of a name and a public key, as ssh-keygen reads them.",
+)
 @click.option("-q", "--quiet", is_flag=True, help="Print problems only.")
+@FOLLOW
 @VERBOSE
 def command(
     folders: tuple[Path, ...],
     recompute: bool,
     reviewed: Path | None,
     people: Path | None,
+    seal: bool,
+    sign: Path | None,
+    allowed_signers: Path | None,
     quiet: bool,
 ) -> int:
-    """Check that run folders are complete and unchanged; else name the problems (exit code 1)."""
+    """Check that run folders are complete and unchanged; else name the problems (exit code 1).
+
+    The records must be those that were sealed at the end of the run, and whoever read the replies
+    must read them in the same way again.
+    """
     from genprobe.errors import InputError
     from genprobe.runs.run import Run
 
@@ -56,18 +81,35 @@ def command(
     wrong = 0
     for run in runs:
         where = f"{run.folder}: " if len(runs) > 1 else ""
-        wrong += _problems(run, where, quiet)
+        if seal:
+            run.seal()
+        found = _problems(run, where, recompute, quiet)
         if recompute:
-            wrong += _recomputed(run, where, reviewed, people, quiet)
+            found += _recomputed(run, where, reviewed, people, quiet)
+        wrong += found
+        if sign and not found:
+            run.sign_seal(sign)
+        wrong += _sealed(run, where, allowed_signers, bool(found), quiet)
+        if sign and found:
+            click.echo(clean(f"{where}not signed, because of the problems above"))
     return 1 if wrong else 0
 
 
-def _problems(run: Run, where: str, quiet: bool) -> int:
+def _problems(run: Run, where: str, recompute: bool, quiet: bool) -> int:
     """Print what is wrong with a run folder, or that it is whole; return the number of problems.
 
-    where: text that begins each line.
+    where: text that begins each line. recompute: read replies again also with classifiers.
     """
+    from genprobe.errors import GenprobeError
+    from genprobe.tasks.pipeline.reread import Reread, reread
+
     problems = run.verify()
+    again = Reread([], {})
+    try:
+        again = reread(run, recompute)
+    except GenprobeError as error:  # mostly damage that is named already
+        again.problems.extend([] if problems else [str(error)])
+    problems = [*problems, *again.problems]
     for problem in problems:
         click.echo(clean(f"{where}{problem}"))
     if not problems and not quiet:
@@ -77,7 +119,32 @@ def _problems(run: Run, where: str, quiet: bool) -> int:
             f"{clean(str(run.folder))}: whole: {many(replies, 'response')} to "
             f"{many(planned, 'request')}{failed}, none twice"
         )
+    for name, why in () if quiet else again.left.items():
+        click.echo(clean(f"{where}not read again: {name}: {why}"))
     return len(problems)
+
+
+def _sealed(run: Run, where: str, allowed: Path | None, found: bool, quiet: bool) -> int:
+    """Print the seal of a run and who signed it; return the number of problems.
+
+    found: whether problems were found before.
+    """
+    from genprobe.errors import RunError
+    from genprobe.runs import seal, sign
+
+    try:
+        chain = run.seals()
+    except RunError:  # named already
+        return 0
+    line, wrong = sign.check(run.folder, allowed) if chain else ("", allowed is not None)
+    told = seal.told(chain)
+    if not chain:
+        told += ": what was changed cannot be told; `genprobe verify --seal` seals it as it is"
+    elif found:
+        told += "; it does not cover what is named above"
+    if wrong or not quiet:
+        click.echo(clean(f"{where or f'{run.folder}: '}{', '.join(filter(None, (told, line)))}"))
+    return int(wrong)
 
 
 def _recomputed(

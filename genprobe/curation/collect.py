@@ -19,27 +19,30 @@ import json
 import random
 import secrets
 from collections.abc import Callable, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from pathlib import Path
 from typing import Any
 
 from genprobe.curation import tables
 from genprobe.errors import InputError
-from genprobe.files import Row
+from genprobe.files import Row, disk, door
 from genprobe.files.cells import cell_text
-from genprobe.files.disk import replace_bytes
+from genprobe.records import digest, fits
 from genprobe.resources import packs, registry
 
 VERSION = "1"
 FOLDER = "elicitation"
 KINDS = ("one", "text")
 ORDERS = ("all", "drawn")
+DELETED = "deleted-codes.json"  # file beside the answers
 FIXED = ("id", "respondent", "pack", "lang", "domain", "task")
 _SIGNS = "23456789abcdefghjkmnpqrstuvwxyz"  # characters of a code; no two look alike
 _TEXTS = (
     *("title", "source", "review", "order", "warning"),
     *("consent", "consent_yes", "consent_no", "consent_about"),
 )
+# Shown after the consent, if a pack has them: how to write answers, and whether that is understood.
+_FORMAT = ("format", "format_question", "format_yes", "format_more")
 _WORDS = (
     *("next", "back", "skip", "switch", "leave", "save", "stored", "done", "code", "again"),
     *("wipe", "sure", "optional", "example", "task", "other", "answered", "choose", "required"),
@@ -123,21 +126,33 @@ def load(name: str, lang: str) -> Pack:
     return read_pack(path)
 
 
+_TASKS = list[dict[str, Any]]
+# What may stand in a question about the respondent, in a domain and in a task.
+_PART = dict.fromkeys(("id", "text", "kind", "title", "first", "second"), str) | {
+    **dict.fromkeys(("choices", "gives"), list[str]),
+    "tasks": _TASKS,
+}
+
+
 def read_pack(path: Path) -> Pack:
     """Read and check one file of a pack. Raises InputError that says what is wrong."""
     row = packs.read_toml(path)
-    known = {*_TEXTS, "about", "domains", "words"}
+    known = {*_TEXTS, *_FORMAT, "about", "domains", "words"}
     for key in sorted(row.keys() - known):
         raise InputError(f"{path}: unknown key {key!r}; known: {', '.join(sorted(known))}")
-    for key in _TEXTS:
+    for key in (*_TEXTS, *(_FORMAT if set(_FORMAT) & row.keys() else ())):
         if not isinstance(row.get(key), str) or not row[key].strip():
             raise InputError(f"{path}: {key!r} must be a text")
     if row["order"] not in ORDERS:
         raise InputError(f"{path}: 'order' must be one of {', '.join(ORDERS)}")
-    words = row.get("words", {})
+    words = packs.table(row, "words", path)
     lacks = [key for key in _WORDS if not isinstance(words.get(key), str)]
     if lacks:
         raise InputError(f"{path}: [words] lacks {lacks[0]!r}")
+    packs.shaped(row, {"about": list[dict[str, Any]], "domains": dict[str, dict[str, Any]]}, path)
+    parts = [*row.get("about", ()), *row.get("domains", {}).values()]
+    for part in (*parts, *(t for p in parts if fits(p.get("tasks"), _TASKS) for t in p["tasks"])):
+        packs.shaped(part, _PART, path)
     try:
         about = tuple(_about(part) for part in row.get("about", []))
         domains = tuple(_domain(name, part) for name, part in row["domains"].items())
@@ -152,12 +167,55 @@ def read_pack(path: Path) -> Pack:
     return Pack(
         name=path.parent.name,
         lang=path.stem,
-        texts={key: row[key] for key in _TEXTS},
+        texts={key: row[key].strip() for key in (*_TEXTS, *_FORMAT) if key in row},
         about=about,
         domains=domains,
         words=dict(words),
         hash=packs.file_hash(path),
     )
+
+
+# Domain and task of RuBia's pack -> their names in the study's public repository, if others.
+_STUDY = {"nationality": "national", "lgbtq": "diverse", "freeform_prof_pos": "freeform_prof"}
+_GREETING = Path("interface") / "greeting.txt"
+
+
+def published(pack: Pack, folder: str | Path) -> tuple[Pack, list[str]]:
+    """Replace the texts of RuBia's pack by the study's own, from a copy of its public repository.
+
+    folder: the copy, or its folder Data-Collection: `tasks/DOMAIN/TASK.txt`, with a line `===`
+    between the two messages (App. A.1), and `interface/greeting.txt`, the warning. Returns the
+    pack, and the tasks that the copy lacks, which keep our words. Raises InputError for another
+    pack or language, or a folder without these files.
+    """
+    if (pack.name, pack.lang) != ("rubia", "ru"):
+        raise InputError("--from reads the study's texts of rubia, in Russian; give --lang ru")
+    places = [Path(folder), Path(folder) / "Data-Collection"]
+    home = next((place for place in places if (place / _GREETING).is_file()), None)
+    if home is None:
+        raise InputError(f"{folder}: no Data-Collection/{_GREETING}, as RuBia's repository has")
+    door.need_own(home)
+    lacks: list[str] = []
+    read = [packs.read_text(home / _GREETING).strip()]
+    domains = []
+    for domain in pack.domains:
+        tasks = []
+        for task in domain.tasks:
+            name = f"{_STUDY.get(task.id, task.id)}.txt"
+            path = home / "tasks" / _STUDY.get(domain.id, domain.id) / name
+            if not path.is_file():
+                lacks.append(f"{domain.id}/{task.id}")
+                tasks.append(task)
+                continue
+            first, mark, second = packs.read_text(path).partition("===")
+            if not mark or not first.strip() or not second.strip():
+                raise InputError(f"{path}: needs two messages, with a line === between them")
+            read += [first.strip(), second.strip()]
+            tasks.append(replace(task, first=read[-2], second=read[-1]))
+        domains.append(replace(domain, tasks=tuple(tasks)))
+    texts = pack.texts | {"warning": read[0]}
+    hash_ = f"{pack.hash}+study-{digest(read, 12)}"
+    return replace(pack, texts=texts, domains=tuple(domains), hash=hash_), lacks
 
 
 def _about(part: dict[str, Any]) -> About:
@@ -179,7 +237,7 @@ def _domain(name: str, part: dict[str, Any]) -> Domain:
 
 def _weight(part: dict[str, Any]) -> float:
     weight = part.get("weight", 1)
-    if not isinstance(weight, int | float) or isinstance(weight, bool) or not weight > 0:
+    if not isinstance(weight, int | float) or isinstance(weight, bool) or not 0 < weight < 1e9:
         raise ValueError("'weight'")
     return float(weight)
 
@@ -220,6 +278,7 @@ def interview(
     try:
         if _choose(pack.texts["consent"], (yes, no), False, words, ask, say) != yes:
             return 0
+        _show_format(pack, ask, say)
         say(words["help"])
         about = _ask_about(pack, ask, say)
         for domain, task in _tasks(pack, drawn):
@@ -273,6 +332,17 @@ def _choose(
             return choices[int(text) - 1]
         if not text or text in choices or (other and not text.isdecimal()):
             return text
+
+
+def _show_format(pack: Pack, ask: Callable[[str], str], say: Callable[[str], None]) -> None:
+    """Show how to write answers until the respondent says that it is understood."""
+    if "format" not in pack.texts:
+        return
+    choices = pack.texts["format_yes"], pack.texts["format_more"]
+    answer = choices[1]
+    while answer == choices[1]:
+        say(pack.texts["format"])
+        answer = _choose(pack.texts["format_question"], choices, False, pack.words, ask, say)
 
 
 def _ask_about(pack: Pack, ask: Callable[[str], str], say: Callable[[str], None]) -> Row:
@@ -369,18 +439,21 @@ def form(pack: Pack, out: str | Path) -> None:
         title=pack.texts["title"],
         data=Markup(text),
     )
-    replace_bytes(Path(out), [html.encode("utf-8")])
+    disk.replace_bytes(Path(out), [html.encode("utf-8")])
 
 
 # --- many files, one table
 
 
-def merge(paths: Sequence[str | Path], pack: Pack) -> tuple[list[Row], list[str]]:
+def merge(
+    paths: Sequence[str | Path], pack: Pack, out: str | Path | None = None
+) -> tuple[list[Row], list[str]]:
     """Combine the files of several respondents into one table.
 
-    paths: files of answers, from the form or from `interview`. Returns the rows and the columns. An
-    answer that is in two files is kept once. Raises InputError for answers to another pack, and for
-    two different answers with the same id.
+    paths: files of answers, from the form or from `interview`. out: the table that will be written.
+    Returns the rows and the columns. An answer that is in two files is kept once; one that was
+    deleted (`delete`) from a table beside a file, or beside `out`, stays away. Raises InputError
+    for answers to another pack, and for two different answers with the same id.
     """
     found: dict[str, Row] = {}
     for path in paths:
@@ -389,22 +462,81 @@ def merge(paths: Sequence[str | Path], pack: Pack) -> tuple[list[Row], list[str]
                 raise InputError(
                     f"{path}: the answer {row['id']!r} differs between files; correct one"
                 )
-    rows = list(found.values())
+    rows = undeleted(list(found.values()), [*paths, *([out] if out else [])])
     return rows, _columns(rows, pack)
 
 
-def delete(path: str | Path, code: str) -> int:
-    """Delete all answers of the respondent with a code from a table; return their number.
+def undeleted(rows: Sequence[Row], paths: Sequence[str | Path]) -> list[Row]:
+    """Leave out the answers of respondents who had theirs deleted from a table beside `paths`."""
+    folders = sorted({Path(path).parent for path in paths})
+    deleted = [kept for folder in folders if (kept := _deleted(folder))]
 
-    Raises InputError if there are none; the table is then unchanged.
+    def gone(code: str) -> bool:
+        return any(_hashed(code, kept["salt"]) in kept["codes"] for kept in deleted)
+
+    codes = {code for code in {cell_text(row.get("respondent")) for row in rows} if gone(code)}
+    return [row for row in rows if cell_text(row.get("respondent")) not in codes]
+
+
+def delete(path: str | Path, code: str) -> tuple[int, list[Path]]:
+    """Delete all answers of the respondent with a code from a table.
+
+    The code is remembered, hashed, in `DELETED` beside the table, so that `merge` does not bring
+    the answers back from files in that folder. Returns the number of answers, and the files of the
+    folder in which the code still stands. Raises InputError if there are no answers; the table is
+    then unchanged.
     """
+    path, code = Path(path), code.strip().lower()
     rows = [row for _, row in tables.read(path)]
     tables.need(path, rows[0], ("respondent",), "the codes")
-    kept = [row for row in rows if cell_text(row.get("respondent")) != code.strip().lower()]
+    kept = [row for row in rows if cell_text(row.get("respondent")) != code]
     if len(kept) == len(rows):
         raise InputError(f"{path}: no answer of {code!r}")
+    deleted = _deleted(path.parent)
+    salt = deleted.get("salt") or secrets.token_hex(16)
+    codes = sorted({*deleted.get("codes", ()), _hashed(code, salt)})
+    # Remembered first: a crash between the two must not leave answers that nobody remembers.
+    text = json.dumps({"salt": salt, "codes": codes}, indent=1) + "\n"
+    disk.replace(path.parent / DELETED, [text])
     tables.write(path, kept, list(dict.fromkeys(name for row in rows for name in row)))
-    return len(rows) - len(kept)
+    return len(rows) - len(kept), _still_in(path.parent, code)
+
+
+def _hashed(code: str, salt: str) -> str:
+    """Hash a code. It has 59 random bits, so that nobody finds it by trying."""
+    return digest([salt, code], 32)
+
+
+def _deleted(folder: Path) -> dict[str, Any]:
+    """Read the salt and the hashed codes that were deleted in a folder; {} if there are none."""
+    path = folder / DELETED
+    if not path.exists():
+        return {}
+    try:
+        found = json.loads(packs.read_text(path))
+        return {"salt": str(found["salt"]), "codes": frozenset(map(str, found["codes"]))}
+    except (ValueError, KeyError, TypeError, RecursionError):
+        raise InputError(
+            f"{path}: damaged; restore it from a copy, as answers that were deleted would come back"
+        ) from None
+
+
+def _still_in(folder: Path, code: str) -> list[Path]:
+    """List the files of a folder in which a code stands; workbooks and Parquet are opened."""
+    found = []
+    for path in sorted(folder.iterdir()):
+        if path.is_symlink() or not path.is_file():
+            continue
+        try:
+            if path.suffix.lower() in (".xlsx", ".parquet"):
+                there = any(code in str(row) for _, row in tables.read(path))
+            else:
+                there = code.encode() in door.content(path)
+        except (InputError, OSError):
+            continue  # not a table that could hold it, or beyond a limit
+        if there:
+            found.append(path)
+    return found
 
 
 def _answers(path: Path, pack: Pack, must: bool = False) -> list[Row]:
@@ -415,6 +547,10 @@ def _answers(path: Path, pack: Pack, must: bool = False) -> list[Row]:
         lacks = [name for name in FIXED if not cell_text(row.get(name))]
         if lacks:
             raise InputError(f"{path}, row {number}: no {lacks[0]!r}; are these collected answers?")
+        wrong = next((name for name in FIXED if not isinstance(row[name], str | int | float)), "")
+        if wrong:
+            raise InputError(f"{path}, row {number}: {wrong!r} is not a text")
+        row |= {name: cell_text(row[name]) for name in FIXED}
         if (row["pack"], row["lang"]) != (pack.name, pack.lang):
             raise InputError(
                 f"{path}, row {number}: of the pack {row['pack']} in {row['lang']!r}, and not of "

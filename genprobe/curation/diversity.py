@@ -3,7 +3,9 @@
 - `self-bleu`: mean over the texts of the BLEU of each text against all others (Zhu et al. 2018,
   Texygen); higher is less diverse. BLEU is sacrebleu's, with its tokens, smoothing and effective
   order.
-- `ttr`: type-token ratio of all texts together, without stop words if there is a list of them.
+- `ttr`: type-token ratio of all texts together, all words counted. PBBQ removes stop words first
+  and does not say which; any list would take away groups or attributes in one language and not in
+  another.
 - `ngd-mean`: number of distinct n-grams divided by the number of n-grams in the concatenated texts,
   averaged over n = 1..4 (Padmakumar & He 2023; Meister et al. 2023); `ngd-sum`: the sum of these
   four ratios. PBBQ's formula is the sum, at most 4; the values that it prints, 0.68 to 0.80, are
@@ -20,7 +22,6 @@ interval, because distinct n-grams are not a mean over texts, and resamples repe
 
 from __future__ import annotations
 
-import hashlib
 import random
 import unicodedata
 import zlib
@@ -35,7 +36,6 @@ from genprobe.files.cells import cell_text
 from genprobe.metrics import Measure, declare
 from genprobe.records import JSON, Score
 from genprobe.render.scores import Scores
-from genprobe.resources import packs
 from genprobe.runs.spec import file_signer
 
 VERSION = "1"
@@ -95,21 +95,13 @@ def _measure(
     kept = [(text, lang) for text, lang in texts if text]
     langs = sorted({lang for _, lang in kept})
     tokenised = [tokens(text, lang) for text, lang in kept]
-    stop = {lang: stop_words(lang) for lang in langs}
-    content = [
-        word
-        for words, (_, lang) in zip(tokenised, kept, strict=True)
-        for word in words
-        if word not in stop[lang]
-    ]
+    words = [word for text in tokenised for word in text]
     left = {"empty": len(texts) - len(kept)} if len(texts) > len(kept) else {}
-    listed = [lang for lang in langs if stop[lang]]
-    stops = "+".join(f"{lang}-{_hash(stop[lang])}" for lang in listed) or "none"
     sign = file_signer([source], {})
     values: dict[str, tuple[float | None, str]] = {}
     bleu, how = self_bleu([text for text, _ in kept], langs)
     values["self-bleu"] = bleu, how
-    values["ttr"] = (len(set(content)) / len(content) if content else None), f"-stop.{stops}"
+    values["ttr"] = (len(set(words)) / len(words) if words else None), "-all.words"
     ratios = ngram_ratios(tokenised)
     mean = sum(ratios) / ORDER if len(ratios) == ORDER else None
     values["ngd-mean"] = mean, "-1to4"
@@ -160,15 +152,6 @@ def _words(text: str) -> list[list[str]]:
         else:
             open_ = False
     return found
-
-
-def stop_words(lang: str) -> frozenset[str]:
-    """Read the frequent words of a language's file ([text] frequent); none without such a file."""
-    try:
-        words = packs.load_language(lang).words["frequent"]
-    except InputError:
-        return frozenset()
-    return frozenset(word.casefold() for word in words)
 
 
 def ngram_ratios(texts: Sequence[Sequence[str]], order: int = ORDER) -> list[float]:
@@ -232,10 +215,6 @@ def self_bleu(texts: Sequence[str], langs: Sequence[str]) -> tuple[float | None,
     return min(1.0, total / len(texts) / 100), how  # rounding errors can exceed 1
 
 
-def _hash(words: frozenset[str]) -> str:
-    return hashlib.sha256("\n".join(sorted(words)).encode()).hexdigest()[:6]
-
-
 class _Homogeneity:
     """BERTScore F1 of pairs of texts.
 
@@ -248,8 +227,10 @@ class _Homogeneity:
         from transformers import AutoModel, AutoTokenizer
 
         try:
-            self.tokenizer = AutoTokenizer.from_pretrained(model)
-            self.net = AutoModel.from_pretrained(model, dtype=torch.float32).eval()
+            self.tokenizer = AutoTokenizer.from_pretrained(model, trust_remote_code=False)
+            self.net = AutoModel.from_pretrained(
+                model, dtype=torch.float32, trust_remote_code=False
+            ).eval()
         except (OSError, ValueError) as error:
             reason = (str(error).splitlines() or [""])[0]
             raise InputError(f"{model}: cannot be loaded ({reason})") from None
@@ -306,7 +287,7 @@ def _f1(one: Any, other: Any) -> float:
 
 declare(
     Measure("self-bleu", "mean BLEU of each text against all others", "coefficient", "texts"),
-    Measure("ttr", "distinct words / all words, without stop words", "coefficient", "texts"),
+    Measure("ttr", "distinct words / all words", "coefficient", "texts"),
     Measure(
         "ngd-mean", "distinct n-grams / all n-grams, mean of n = 1 to 4", "coefficient", "texts"
     ),

@@ -77,7 +77,6 @@ _COEFFICIENTS = {
     "fleiss-kappa": "Fleiss' kappa",
     "krippendorff-alpha": "Krippendorff's alpha",
 }
-_PRIVATE = "about_"  # prefix of columns with answers about a respondent
 _NAMESPACE = uuid.UUID("6e4f0d2e-8f5a-5d3b-9a52-6d1f0a8f7b11")
 _CONTEXT: dict[str, Any] = {
     "@language": "en",
@@ -308,19 +307,17 @@ def _published(kept: Sequence[Row], canary: str, keep_about: bool) -> tuple[list
     (unless `keep_about`). A pair in one row (`pro`, `anti`) becomes two statements, which every
     task can read; their rewordings cannot come from columns of that row.
     """
-    codes = dict.fromkeys(cell_text(row.get("respondent")) for row in kept)
-    codes.pop("", None)
-    number = {code: f"r{n}" for n, code in enumerate(codes, 1)}
+    number = tables.respondents(kept)
     made: list[Row] = []
     sources: list[Row] = []
     for row in kept:
         hidden = {*REWORDINGS, "kept", "why"}
-        hidden |= set() if keep_about else {name for name in row if name.startswith(_PRIVATE)}
+        hidden |= set() if keep_about else {name for name in row if tables.is_private(name)}
         one = {name: _plain(value) for name, value in row.items() if name not in hidden}
         code = cell_text(row.get("respondent"))
         if code:
             # The code is in ids and in the history as well.
-            one = {name: _renamed(value, code, number[code]) for name, value in one.items()}
+            one = {n: tables.renamed(value, code, number[code]) for n, value in one.items()}
         parts, before = _statements(one), _statements(row)
         made += [part | {"canary": canary} for part in parts]
         sources += before if len(before) == 1 else [{"id": part["id"]} for part in before]
@@ -328,7 +325,8 @@ def _published(kept: Sequence[Row], canary: str, keep_about: bool) -> tuple[list
 
 
 def _statements(row: Row) -> list[Row]:
-    if not row.get("pro") or not row.get("anti"):
+    # As texts, since an empty list or table is published as one that is not empty.
+    if not cell_text(row.get("pro")) or not cell_text(row.get("anti")):
         return [row]
     rest = {name: value for name, value in row.items() if name not in ("id", "pro", "anti")}
     parts = (("o", row["pro"], "original"), ("c1", row["anti"], "contrast"))
@@ -336,12 +334,6 @@ def _statements(row: Row) -> list[Row]:
         {"id": f"{row['id']}-{end}", "text": text, "role": role, "pair": row["id"]} | rest
         for end, text, role in parts
     ]
-
-
-def _renamed(value: Any, code: str, name: str) -> Any:
-    if isinstance(value, list):
-        return [_renamed(part, code, name) for part in value]
-    return value.replace(code, name) if isinstance(value, str) else value
 
 
 def _plain(value: Any) -> Any:

@@ -18,14 +18,15 @@ import csv
 import io
 import json
 import re
-from collections.abc import Mapping, Sequence
+from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass, field
 from pathlib import Path
+from typing import Any
 from xml.sax.saxutils import quoteattr
 
 from genprobe.curation import collect, tables, validate
 from genprobe.errors import InputError
-from genprobe.files import Row, escape, read_rows, unescape
+from genprobe.files import Row, door, escape, read_rows, unescape
 from genprobe.files.cells import cell_text
 from genprobe.files.disk import replace_bytes
 from genprobe.records import digest
@@ -49,12 +50,20 @@ _FORM_COLUMNS = {"google-forms": ("Timestamp",), "xlsform": ("start", "end", "de
 # --- items to be judged
 
 
-def write(source: str | Path, tool: str, out: str | Path, questions: str = "aqbileq") -> list[Path]:
+def write(
+    source: str | Path,
+    tool: str,
+    out: str | Path,
+    questions: str = "aqbileq",
+    keep_about: bool = False,
+) -> list[Path]:
     """Write the rows of a table for a tool, with the questions that annotators are asked.
 
     source: the table. tool: one of ITEMS. out: the file; a configuration is written beside it if
-    the tool needs one. questions: the name of the questions. Returns the files. Raises InputError
-    for another tool, and for a table without pairs or sentences.
+    the tool needs one. questions: the name of the questions. keep_about: also send what respondents
+    said about themselves; otherwise the columns `about_…` stay here, and codes of respondents
+    become r1, r2, … (`read` joins them again). Returns the files. Raises InputError for another
+    tool, and for a table without pairs or sentences.
     """
     if tool not in ITEMS:
         raise registry.unknown("tool", tool, ITEMS)
@@ -63,11 +72,13 @@ def write(source: str | Path, tool: str, out: str | Path, questions: str = "aqbi
     out = Path(out)
     if tool != "label-studio" and out.suffix.lower() not in (".jsonl", ".ndjson"):
         raise InputError(f"{out}: {tool} reads lines of JSON; name a file that ends in .jsonl")
+    hide = (lambda value: value) if keep_about else _hider(rows)
+    sent = rows if keep_about else [_without_people(row, hide) for row in rows]
     lines: list[Row] = []
     for item in items:
-        whole = json.dumps([rows[at] for at in item.rows], ensure_ascii=False)
+        whole = json.dumps([sent[at] for at in item.rows], ensure_ascii=False)
         lines.append(
-            {"id": item.name, "text": "\n".join(item.texts), "lang": item.lang, _ROW: whole}
+            {"id": hide(item.name), "text": "\n".join(item.texts), "lang": item.lang, _ROW: whole}
         )
     labels = {name: list(dict.fromkeys(q.answers.values())) for name, q in asked.questions.items()}
     heads = {name: q.text.get(items[0].lang) or q.text["en"] for name, q in asked.questions.items()}
@@ -88,6 +99,47 @@ def write(source: str | Path, tool: str, out: str | Path, questions: str = "aqbi
     config = _beside(out, "yaml")
     replace_bytes(config, [_potato(out, labels, heads).encode("utf-8")])
     return [out, config]
+
+
+def _hider(rows: Sequence[Row]) -> Callable[[Any], Any]:
+    """Return a function that puts r1, r2, … for the codes of respondents in a value of a cell."""
+    codes = tables.respondents(rows)
+    if not codes:
+        return lambda value: value
+    any_code = re.compile("|".join(map(re.escape, sorted(codes, key=len, reverse=True))))
+
+    def hide(value: Any) -> Any:
+        if isinstance(value, list):
+            return [hide(part) for part in value]
+        return any_code.sub(lambda m: codes[m[0]], value) if isinstance(value, str) else value
+
+    return hide
+
+
+def _without_people(row: Row, hide: Callable[[Any], Any]) -> Row:
+    """Return a row without the code of its respondent and what she said about herself."""
+    kept = {n: v for n, v in row.items() if n != "respondent" and not tables.is_private(n)}
+    return {name: hide(value) for name, value in kept.items()}
+
+
+def _joined(rows: Sequence[Row], votes: Sequence[Row], source: str | Path) -> None:
+    """Put back, in place, what `write` left out of rows and of the items of votes.
+
+    source: the table that was written. Raises InputError for a row that is not of this table.
+    """
+    table = [row for _, row in tables.read(source)]
+    hide = _hider(table)
+    own = {cell_text(hide(row.get("id"))): row for row in table}
+    items = {cell_text(row.get(name)) for row in table for name in ("id", "pair")}
+    named = {hide(name): name for name in items}
+    for row in rows:
+        name = cell_text(row.get("id"))
+        if name not in own:
+            raise InputError(f"{source}: has no row {name!r}; name the table that was converted")
+        row |= own[name]
+    for vote in votes:
+        name, slash, lang = vote["item"].partition("/")  # an item of a pair in several languages
+        vote["item"] = named.get(name, name) + slash + lang
 
 
 def _dumps(value: object, indent: int | None = 1) -> bytes:
@@ -129,10 +181,13 @@ def _potato(out: Path, labels: Mapping[str, Sequence[str]], heads: Mapping[str, 
     return json.dumps(config, ensure_ascii=False, indent=1) + "\n"
 
 
-def read(paths: Sequence[str | Path], tool: str) -> tuple[list[Row], list[Row]]:
+def read(
+    paths: Sequence[str | Path], tool: str, source: str | Path | None = None
+) -> tuple[list[Row], list[Row]]:
     """Read the exports of a tool.
 
     paths: the exports; for doccano, one per annotator, with the annotator's name as file name.
+    source: the table that was written for the tool, from which what stayed here is joined again.
     Returns the original rows, each once, and the votes (`item, rater, question, label`). Raises
     InputError for a file of another kind, and if exports have different versions of a row.
     """
@@ -149,24 +204,34 @@ def read(paths: Sequence[str | Path], tool: str) -> tuple[list[Row], list[Row]]:
             )
         for number, part in enumerate(parts, 1):
             where = f"{path}, task {number}"
-            data = part.get("data", {}) if tool == "label-studio" else part
-            for row in _whole(data.get(_ROW), where):
-                if rows.setdefault(cell_text(row.get("id")), row) != row:
-                    raise InputError(
-                        f"{where}: the row {row.get('id')!r} differs between files; correct one"
-                    )
-            votes += {
-                "label-studio": _label_studio_votes,
-                "doccano": _doccano_votes,
-                "potato": _potato_votes,
-            }[tool](part, path, where)
-    return list(rows.values()), votes
+            try:
+                _read_rows_of(part.get("data", {}) if tool == "label-studio" else part, where, rows)
+                votes += {
+                    "label-studio": _label_studio_votes,
+                    "doccano": _doccano_votes,
+                    "potato": _potato_votes,
+                }[tool](part, path, where)
+            except (AttributeError, KeyError, TypeError, ValueError):
+                raise InputError(f"{where}: not as {tool} exports it") from None
+    found = list(rows.values())
+    if source is not None:
+        _joined(found, votes, source)
+    return found, votes
+
+
+def _read_rows_of(data: Row, where: str, rows: dict[str, Row]) -> None:
+    """Add the rows that a task was made of to those of the files before."""
+    for row in _whole(data.get(_ROW), where):
+        if rows.setdefault(cell_text(row.get("id")), row) != row:
+            raise InputError(
+                f"{where}: the row {row.get('id')!r} differs between files; correct one"
+            )
 
 
 def _tasks(path: Path) -> list[Row]:
     try:
         found = json.loads(packs.read_text(path))
-    except ValueError as error:
+    except (ValueError, RecursionError) as error:
         raise InputError(f"{path}: not JSON ({error})") from None
     if not isinstance(found, list) or not all(isinstance(one, dict) for one in found):
         raise InputError(f"{path}: not a list of tasks, as Label Studio exports it (JSON)")
@@ -178,8 +243,10 @@ def _whole(text: object, where: str) -> list[Row]:
         return []  # the task was not written by `write`: it has votes only
     try:
         found = json.loads(str(text))
-    except ValueError:
+    except (ValueError, RecursionError):
         raise InputError(f"{where}: {_ROW!r} is no longer JSON") from None
+    if not isinstance(found, list):
+        raise InputError(f"{where}: {_ROW!r} is no list of rows")
     return [row for row in found if isinstance(row, dict)]
 
 
@@ -333,7 +400,8 @@ def write_answers(source: str | Path, tool: str, pack: collect.Pack, out: str | 
     lines.writeheader()
     for one in people.values():
         lines.writerow({name: escape(str(value)) for name, value in one.items()})
-    replace_bytes(Path(out), [text.getvalue().encode("utf-8-sig", "replace")])
+    door.leave_out_of_git(Path(out))
+    replace_bytes(Path(out), [text.getvalue().encode("utf-8-sig", "replace")], private=True)
     return len(people)
 
 
@@ -454,19 +522,34 @@ def _answers_of(
     code = line.get("genprobe_code") or digest([tool, *line.values()], 12)
     ids = line.get("genprobe_ids", "").split()
     order = line.get("genprobe_order", "").split()
-    keys = sorted(whole, key=lambda k: order.index(f"{k[0]}__{k[1]}__{k[2]}") if order else 0)
+    place = {name: at for at, name in enumerate(order)}
+    keys = sorted(whole, key=lambda k: place.get("__".join(map(str, k)), len(order)))
     said = {f"about_{one.id}": "" for one in pack.about}
     if not _declined(line, columns.consent_about, pack):
         said |= {name: line[head].strip() for head, name in columns.about.items()}
     steps = line.get("genprobe_history")
-    history = json.loads(steps) if steps else [f"{pack.step}|via:{tool}"]
+    history = _history(steps) if steps else [f"{pack.step}|via:{tool}"]
     rows = []
     for n, key in enumerate(keys, 1):
-        row = {"id": ids[n - 1] if ids else f"{code}-{n}", "respondent": code, "pack": pack.name}
+        row = {
+            "id": ids[n - 1] if len(ids) == len(keys) else f"{code}-{n}",
+            "respondent": code,
+            "pack": pack.name,
+        }
         row |= {"lang": pack.lang, "domain": key[0], "task": key[1]}
         row |= {column: whole[key][column] for column in gives[key[:2]]}
         rows.append(row | said | {tables.HISTORY: list(history)})
     return rows, len(given) - len(whole)
+
+
+def _history(text: str) -> list[str]:
+    try:
+        found = json.loads(text)
+    except (ValueError, RecursionError):
+        found = None
+    if not isinstance(found, list) or not all(isinstance(line, str) for line in found):
+        raise InputError(f"'genprobe_history' is no list of texts: {text[:60]!r}")
+    return found
 
 
 def _responses(path: Path) -> list[Row]:
@@ -474,7 +557,10 @@ def _responses(path: Path) -> list[Row]:
     text = packs.read_text(path)
     first = text.split("\n", 1)[0]
     separator = max(",;\t", key=first.count)
-    lines = list(csv.reader(io.StringIO(text, newline=""), delimiter=separator))
+    try:
+        lines = list(csv.reader(io.StringIO(text, newline=""), delimiter=separator))
+    except csv.Error as error:
+        raise InputError(f"{path}: not CSV ({error})") from None
     if len(lines) < 2:
         raise InputError(f"{path}: the file holds no responses")
     head = lines[0]
@@ -497,8 +583,11 @@ def _turn(head: str) -> tuple[str, int]:
 
 
 def _name_of(head: str) -> str:
-    found = re.search(r"\[([^\]]+)\]\s*\Z", head)
-    return found[1] if found else head
+    """Return what stands in the brackets at the end of a heading, else the heading."""
+    plain = head.rstrip()
+    start = plain.rfind("[")
+    inside = plain[start + 1 : -1]
+    return inside if start >= 0 and plain.endswith("]") and inside and "]" not in inside else head
 
 
 def _squash(text: str) -> str:

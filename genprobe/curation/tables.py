@@ -12,16 +12,19 @@ import io
 import json
 import os
 import re
+import unicodedata
 import zipfile
+from collections import Counter
 from collections.abc import Iterable, Mapping, Sequence
 from pathlib import Path
-from typing import Any
+from typing import Any, NamedTuple
 
 from genprobe import files
-from genprobe.errors import InputError
-from genprobe.files import Row
+from genprobe.errors import GenprobeError, InputError
+from genprobe.files import Row, door
 from genprobe.files.cells import cell_text
 from genprobe.files.disk import replace_bytes
+from genprobe.files.limits import exceeded, limit
 from genprobe.records import digest
 from genprobe.resources import packs
 
@@ -29,7 +32,19 @@ HISTORY = "history"
 _EPOCH = (1980, 1, 1, 0, 0, 0)  # date of every part of a workbook
 _LONGEST = 32_767  # most characters of a cell in a workbook
 _ROWS = 1_048_576  # most rows of a sheet
+_CODE = re.compile(r"(?!r\d+$).+", re.DOTALL)  # of a respondent; r1, r2, … stand in for codes
 _NO_XML = re.compile("[\0-\x08\x0b\x0c\x0e-\x1f\ud800-\udfff\ufffe\uffff]")
+
+
+class Finding(NamedTuple):
+    """A fault of a template, or something that a person should check.
+
+    level: `error` (the template is refused) or `warning`. where: the template.
+    """
+
+    level: str
+    where: str
+    message: str
 
 
 def read(path: str | os.PathLike[str]) -> list[tuple[int, Row]]:
@@ -57,12 +72,35 @@ def write(
 
     path: its suffix decides the format; None writes JSONL to standard output. columns: all columns
     that a row may have, in order. dashes: columns of a CSV file in which a dash before plain words
-    is not escaped (see `files.write_rows`). Raises InputError if the table cannot be written.
+    is not escaped (see `files.write_rows`). A table with codes of respondents can be read by its
+    owner only, and git leaves it out. Raises InputError if the table cannot be written.
     """
+    private = any(_CODE.fullmatch(cell_text(row.get("respondent"))) for row in rows)
+    if path is not None and str(path) != "-" and private:
+        door.leave_out_of_git(Path(path))
     if path is not None and Path(path).suffix.lower() == ".xlsx":
-        _write_workbook(Path(path), rows, columns)
+        _write_workbook(Path(path), rows, columns, private)
         return len(rows)
-    return files.write_rows(path, rows, columns, dashes=dashes)
+    return files.write_rows(path, rows, columns, dashes=dashes, private=private)
+
+
+def is_private(name: str) -> bool:
+    """Tell whether a column holds what a respondent said about herself."""
+    return name.startswith("about_")
+
+
+def respondents(rows: Iterable[Row]) -> dict[str, str]:
+    """Give each code of a respondent a number, r1, r2, …, in the order of the rows."""
+    codes = dict.fromkeys(cell_text(row.get("respondent")) for row in rows)
+    codes.pop("", None)
+    return {code: f"r{number}" for number, code in enumerate(codes, 1)}
+
+
+def renamed(value: Any, code: str, name: str) -> Any:
+    """Replace a respondent's code, which ids and histories hold as well, in a value of a cell."""
+    if isinstance(value, list):
+        return [renamed(part, code, name) for part in value]
+    return value.replace(code, name) if isinstance(value, str) else value
 
 
 def column(there: Iterable[str], names: Sequence[str]) -> str | None:
@@ -99,6 +137,22 @@ def language(name: str) -> str:
         raise
 
 
+def row_language(row: Row, default: str, where: str) -> str:
+    """Return the language of a row: of its column `lang`, else `default`. InputError if neither."""
+    name = cell_text(row.get("lang")) or default
+    if not name:
+        raise InputError(f"{where}: no language; give a column 'lang', or --lang")
+    return language(name)
+
+
+def row_text(row: Row, column: str, where: str) -> str:
+    """Return the template of a row, in NFC. Raises InputError if it is empty."""
+    text = unicodedata.normalize("NFC", cell_text(row.get(column)))
+    if not text:
+        raise InputError(f"{where}: the template is empty")
+    return text
+
+
 def _plain(name: str) -> str:
     return re.sub(r"[\s-]+", "_", name.strip().lower())
 
@@ -112,6 +166,7 @@ def name_rows(rows: Sequence[tuple[int, Row]], keys: Sequence[str], path: object
     """
     names: list[str] = []
     seen: dict[str, int] = {}
+    copies: Counter[str] = Counter()
     for number, row in rows:
         name = cell_text(row.get("id"))
         if name and name in seen:
@@ -120,10 +175,10 @@ def name_rows(rows: Sequence[tuple[int, Row]], keys: Sequence[str], path: object
             )
         if not name:
             stem = digest([cell_text(row.get(key)) for key in keys], 12)
-            name, copy = stem, 1
+            name = stem
             while name in seen:
-                copy += 1
-                name = f"{stem}-{copy}"
+                copies[stem] += 1
+                name = f"{stem}-{copies[stem] + 1}"
         seen[name] = number
         names.append(name)
     return names
@@ -151,7 +206,7 @@ def _history(value: object, where: str) -> list[str]:
     if isinstance(value, str) and value.startswith("["):
         try:
             value = json.loads(value)
-        except ValueError:
+        except (ValueError, RecursionError):
             raise InputError(f"{where}: 'history' is not a list of texts") from None
     if isinstance(value, list | tuple) and all(isinstance(line, str) for line in value):
         return list(value)
@@ -176,13 +231,17 @@ def _workbook(path: Path) -> list[tuple[int, Row]]:
     """Read the rows of the first sheet; its first row has the names of the columns."""
     openpyxl = _openpyxl(path)
     try:
-        book = openpyxl.load_workbook(io.BytesIO(path.read_bytes()), data_only=True)
+        data = door.content(path)
+        _need_small(path, data)
+        book = openpyxl.load_workbook(io.BytesIO(data), read_only=True, data_only=True)
+        sheet = book.worksheets[0] if book.worksheets else None
+        lines = [] if sheet is None else _cells(path, sheet)
     except OSError as error:
         raise InputError(f"{path}: cannot be read ({error.strerror})") from None
+    except GenprobeError:
+        raise
     except Exception as error:  # openpyxl: zip, XML and value errors of a dozen kinds
         raise InputError(f"{path}: not a workbook ({type(error).__name__})") from None
-    sheet = book.worksheets[0] if book.worksheets else None
-    lines = list(sheet.iter_rows(values_only=True)) if sheet is not None else []
     if not lines:
         raise InputError(f"{path}: the file holds no rows")
     heads = [cell_text(head) for head in lines[0]]
@@ -204,6 +263,35 @@ def _workbook(path: Path) -> list[tuple[int, Row]]:
     return rows
 
 
+def _need_small(path: Path, data: bytes) -> None:
+    """Raise InputError if the parts of a workbook are too many or too large, unpacked."""
+    with zipfile.ZipFile(io.BytesIO(data)) as archive:
+        parts = archive.infolist()
+    if len(parts) > limit("members"):
+        raise exceeded(path, "members")
+    # What a zip says of its sizes may be false; then unpacking ends with an error.
+    if sum(part.file_size for part in parts) > limit("unpacked"):
+        raise exceeded(path, "unpacked")
+
+
+def _cells(path: Path, sheet: Any) -> list[tuple[Any, ...]]:
+    """Read the rows of a sheet, without the empty ones after its end and cells beyond its width.
+
+    A cell far to the right or far below makes millions of empty ones; rows end with their last
+    cell, and no more cells are read than the limit says.
+    """
+    sheet.reset_dimensions()  # what the file says of its size may be false
+    lines: list[tuple[Any, ...]] = []
+    cells = 0
+    for line in sheet.iter_rows(values_only=True):
+        cells += max(1, len(line))
+        if cells > limit("cells"):
+            raise exceeded(path, "cells")
+        end = next((at for at in range(len(line), 0, -1) if line[at - 1] is not None), 0)
+        lines.append(line[:end])
+    return lines
+
+
 def _value(cell: Any) -> Any:
     """Return the value of a cell as text, as CSV would hold it, but keep a number as a number."""
     if cell is None:
@@ -213,10 +301,12 @@ def _value(cell: Any) -> Any:
     return cell
 
 
-def _write_workbook(path: Path, rows: Sequence[Mapping[str, Any]], names: Sequence[str]) -> None:
+def _write_workbook(
+    path: Path, rows: Sequence[Mapping[str, Any]], names: Sequence[str], private: bool
+) -> None:
     if len(rows) >= _ROWS:
         raise InputError(f"{path}: a sheet holds {_ROWS - 1} rows and not {len(rows)}; write .csv")
-    _write_book(path, {"rows": (rows, names)})
+    _write_book(path, {"rows": (rows, names)}, private)
 
 
 def write_sheets(path: str | os.PathLike[str], found: Mapping[str, Sequence[Row]]) -> None:
@@ -229,7 +319,9 @@ def write_sheets(path: str | os.PathLike[str], found: Mapping[str, Sequence[Row]
 
 
 def _write_book(
-    path: Path, sheets: Mapping[str, tuple[Sequence[Mapping[str, Any]], Sequence[str]]]
+    path: Path,
+    sheets: Mapping[str, tuple[Sequence[Mapping[str, Any]], Sequence[str]]],
+    private: bool = False,
 ) -> None:
     openpyxl = _openpyxl(path)
     if path.suffix.lower() != ".xlsx":
@@ -244,7 +336,7 @@ def _write_book(
     book.save(made)
     if path.is_dir():
         raise InputError(f"{path}: is a folder, not a file")
-    replace_bytes(path, [_dated(made.getvalue())])
+    replace_bytes(path, [_dated(made.getvalue())], private)
 
 
 def _cell(openpyxl: Any, sheet: Any, value: Any, path: Path, number: int) -> Any:

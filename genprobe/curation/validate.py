@@ -27,7 +27,7 @@ from genprobe.errors import InputError
 from genprobe.files import Row, disk, sheets
 from genprobe.files.cells import cell_text
 from genprobe.outcomes import votes as ballots
-from genprobe.records import digest
+from genprobe.records import digest, fits
 from genprobe.resources import packs, registry
 from genprobe.text.display import alike
 
@@ -53,12 +53,13 @@ class Question:
     """A question for annotators.
 
     text: language -> wording. answers: folded answer word -> label. keep: the labels that count as
-    votes for keeping a row.
+    votes for keeping a row. domains: domain -> language -> wording, for rows of that domain.
     """
 
     text: dict[str, str]
     answers: dict[str, str]
     keep: tuple[str, ...]
+    domains: dict[str, dict[str, str]]
 
 
 @dataclass(frozen=True)
@@ -80,6 +81,10 @@ def load(name: str) -> Questions:
     return read_questions(registry.PROMPTS / FOLDER / f"{name}.toml")
 
 
+_SHAPES = {"unit": str, "rule": str, "about": list[str], "questions": dict[str, dict[str, Any]]}
+_QUESTION = {"text": dict[str, str], "answers": dict[str, list[str]], "keep": list[str]}
+
+
 def read_questions(path: Path) -> Questions:
     """Read and check one file of questions. Raises InputError that says what is wrong."""
     row = packs.read_toml(path)
@@ -87,12 +92,16 @@ def read_questions(path: Path) -> Questions:
     for key in sorted(row.keys() ^ known):
         what = "unknown key" if key in row else "no key"
         raise InputError(f"{path}: {what} {key!r}; a file has {', '.join(sorted(known))}")
+    packs.shaped(row, _SHAPES, path)
+    for part in row["questions"].values():
+        packs.shaped(part, _QUESTION, path)
     try:
         questions = {
             name: Question(
                 text=dict(part["text"]),
                 answers={_fold(w): label for label, ws in part["answers"].items() for w in ws},
                 keep=tuple(part["keep"]),
+                domains={key: dict(texts) for key, texts in part.get("domains", {}).items()},
             )
             for name, part in row["questions"].items()
         }
@@ -132,6 +141,7 @@ class Item:
     lang: str
     texts: tuple[str, ...]
     rows: tuple[int, ...]  # indexes in the table
+    domain: str = ""
 
 
 def items(source: str | Path, unit: str, lang: str = "") -> tuple[list[Row], list[Item]]:
@@ -164,7 +174,13 @@ def items(source: str | Path, unit: str, lang: str = "") -> tuple[list[Row], lis
     langs = [(cell_text(row.get(speaks)) if speaks else "") or lang for row in rows]
     if unit == "sentence" or two is not None:
         return rows, [
-            Item(row["id"], langs[at], tuple(cell_text(row.get(name)) for name in columns), (at,))
+            Item(
+                row["id"],
+                langs[at],
+                tuple(cell_text(row.get(name)) for name in columns),
+                (at,),
+                cell_text(row.get("domain")),
+            )
             for at, row in enumerate(rows)
         ]
     by_pair: dict[tuple[str, str], list[int]] = defaultdict(list)
@@ -175,7 +191,8 @@ def items(source: str | Path, unit: str, lang: str = "") -> tuple[list[Row], lis
     for (pair, code), places in by_pair.items():
         ordered = sorted(places, key=lambda at: cell_text(rows[at]["role"]) != "original")
         texts = tuple(cell_text(rows[at][columns[0]]) for at in ordered)
-        found.append(Item(f"{pair}/{code}" if many else pair, code, texts, tuple(places)))
+        name, domain = f"{pair}/{code}" if many else pair, cell_text(rows[places[0]].get("domain"))
+        found.append(Item(name, code, texts, tuple(places), domain))
     return rows, found
 
 
@@ -225,13 +242,16 @@ def export(
         drawn = random.Random(f"sheet {seed} {n}")
         again = drawn.sample(mine, round(repeats * len(mine)))
         shown = drawn.sample(mine, len(mine)) + drawn.sample(again, len(again))
-        lines = [_head(questions, shown)]
+        apart = any(_asked(questions, item) for item in shown)
+        lines = [_head(questions, shown, apart)]
         for place, item in enumerate(shown):
             code = digest([seed, n, place, item.name], 10)
             codes[code] = {"item": item.name, "lang": item.lang, "rater": str(n)}
             codes[code] |= {"repeat": place >= len(mine), "shown": _prints(item)}
             blank = [""] * (len(questions.questions) + len(questions.about))
-            lines.append([code, *map(sheets.show, _padded(item, questions)), *blank])
+            asked = [_asked(questions, item)] if apart else []
+            texts = map(sheets.show, _padded(item, questions))
+            lines.append([code, *texts, *asked, *blank])
         sheets.write(path, lines)
     disk.replace_bytes(key_path, [json.dumps(key | {"rows": codes}, indent=1).encode() + b"\n"])
     return [*paths, key_path]
@@ -248,7 +268,18 @@ def _prints(item: Item) -> str:
     return digest(list(item.texts), 12)
 
 
-def _head(questions: Questions, shown: Sequence[Item]) -> list[str]:
+def _asked(questions: Questions, item: Item) -> str:
+    """Return the questions in the wording of the item's domain; "" if the domain has none."""
+    found = []
+    for name, question in questions.questions.items():
+        texts = question.domains.get(item.domain, {})
+        if text := texts.get(item.lang) or ("" if item.lang in question.text else texts.get("en")):
+            found.append(f"{name}: {text}")
+    return "\n".join(found)
+
+
+def _head(questions: Questions, shown: Sequence[Item], apart: bool) -> list[str]:
+    """Write the heads of a sheet. apart: rows have questions of their own, by their domain."""
     texts = ["sentence"] if questions.unit == "sentence" else ["first", "second"]
     lang = shown[0].lang if shown else ""
     asked = [
@@ -258,6 +289,7 @@ def _head(questions: Questions, shown: Sequence[Item]) -> list[str]:
     return [
         "row",
         *texts,
+        *(["asked here"] if apart else []),
         *asked,
         *(f"{name} (only if you want it stored)" for name in questions.about),
     ]
@@ -277,8 +309,17 @@ def collect(paths: Sequence[str | Path], key: str | Path) -> tuple[list[Row], li
     """
     try:
         known = json.loads(packs.read_text(Path(key)))
+        if not fits(known, dict[str, Any]) or not isinstance(known["questions"], str):
+            raise TypeError
         questions, codes = load(known["questions"]), known["rows"]
-    except (ValueError, KeyError, TypeError):
+        if not fits(codes, dict[str, dict[str, Any]]) or not isinstance(known["hash"], str):
+            raise TypeError
+        for row in codes.values():
+            if not all(isinstance(row[name], str) for name in ("item", "rater", "lang")):
+                raise TypeError
+            if type(row["repeat"]) not in (bool, int):
+                raise TypeError
+    except (ValueError, KeyError, TypeError, RecursionError):
         raise InputError(f"{key}: is not the key of an export") from None
     votes: list[Row] = []
     problems: list[str] = []
@@ -422,6 +463,7 @@ def keep(
     where = ", ".join(map(str, votes))
     if not usable:
         raise InputError(f"{where}: no vote on an item of {source}")
+    ballots.need_distinct((vote["rater"] for vote in usable), where)
     usable = _answers(usable, questions, where)
     counted: dict[str, dict[str, Counter[str]]] = defaultdict(lambda: defaultdict(Counter))
     for vote in usable:

@@ -58,11 +58,13 @@ class Options:
     concurrency: int | None = None  # most requests in flight to a server
     thinking: Thinking = Thinking()
     template_args: Mapping[str, Any] = field(default_factory=dict)  # arguments of the chat template
-    # For a server: further headers (`$NAME` in a value is read from the environment and never
-    # stored), further parameters of each request, and the environment variable with the key.
+    # For a server: further headers (`$NAME` in a value is read from the environment, counts as a
+    # secret and is never stored), further parameters of each request, and the environment variable
+    # with the key.
     headers: Mapping[str, str] = field(default_factory=dict)
     request_args: Mapping[str, Any] = field(default_factory=dict)
     key_env: str = ""
+    http_key: bool = False  # a key may go to another machine over http
     name: str = ""  # the model as the user wrote it, which may be its name on a server
     # Further arguments of the engine; it refuses unknown ones.
     more: Mapping[str, Any] = field(default_factory=dict)

@@ -263,6 +263,8 @@ class OpenAIEngine:
                 return found
             if found.kind == "too-long":
                 return None
+            if found.kind == "too-large":
+                raise EngineError(f"{self.server.url}: {found.detail}")
             said = found.detail
             if "max_completion_tokens" in said and names["max_tokens"] == "max_tokens":
                 names["max_tokens"] = "max_completion_tokens"
@@ -489,7 +491,7 @@ class OpenAIEngine:
         found = await work.post(f"{self.server.root}/tokenize", json.dumps(body))
         try:
             return [int(token) for token in found["tokens"]]
-        except (KeyError, TypeError, ValueError):
+        except (KeyError, TypeError, ValueError, OverflowError):
             raise Trouble("broken-reply", "status 200 without tokens") from None
 
 

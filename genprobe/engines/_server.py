@@ -4,11 +4,13 @@ from __future__ import annotations
 
 import contextlib
 import functools
+import ipaddress
+import math
 import os
 import re
 import time
 import tomllib
-from collections.abc import Collection, Mapping, Sequence
+from collections.abc import Collection, Iterable, Mapping, Sequence
 from pathlib import Path
 from typing import Any, NamedTuple
 from urllib.parse import urlsplit
@@ -17,7 +19,7 @@ import aiohttp
 
 from genprobe.engines import Options, Sampling, _http
 from genprobe.engines._http import Answer, Times, Trouble
-from genprobe.errors import EngineError, InputError
+from genprobe.errors import EngineError, GenprobeError, InputError
 from genprobe.files import bodies
 from genprobe.records import Failure, Request, Response, canonical
 
@@ -53,6 +55,9 @@ _SECRET = re.compile(
     r"(?i)(.*[_-])?(api[_-]?)?(key|token|secret|password|auth|authorization|cookie)"
 )
 _NAMED = re.compile(r"\$(\w+|\{\w+\})")
+# Characters of a secret that is removed wherever a server repeats it. A shorter one, such as the
+# "none" and "EMPTY" of servers that want no key, may be a word of a reply.
+SECRET = 8
 
 
 class Way(NamedTuple):
@@ -87,15 +92,16 @@ def ways(family: str) -> list[Way]:
     ]
 
 
-def _of_host(table: str, host: str) -> str:
-    """Find the entry of servers.toml for a host or its domain; "" if there is none."""
-    found: Mapping[str, str] = _data()[table]
+def _of_host(table: str, url: str) -> Any:
+    """Find the entry of servers.toml for an address's host or domain; "" if there is none."""
+    host = (urlsplit(url).hostname or "").lower()
+    found: Mapping[str, Any] = _data()[table]
     return next((v for k, v in found.items() if host == k or host.endswith("." + k)), "")
 
 
 def answers_to(url: str, model: str, listed: Collection[str]) -> bool:
     """Return whether a host accepts a model name that it does not list (`unlisted`)."""
-    kind = _of_host("unlisted", (urlsplit(url).hostname or "").lower())
+    kind = _of_host("unlisted", url)
     return kind == "any" or (kind == "suffix" and model.rpartition(":")[0] in listed)
 
 
@@ -138,17 +144,29 @@ def identity_of(url: str) -> str:
 def key_for(url: str, named: str) -> tuple[str, str]:
     """Find the key for a server. Returns (key, environment variable it came from), or ("", "").
 
-    named: the variable that the user names, or "". Raises InputError if that variable is not set.
+    named: the variable that the user names, or "". Without it, GENPROBE_API_KEY is used, else the
+    provider's own variable, which servers.toml gives to the provider's hosts alone. Raises
+    InputError if the named variable is not set.
     """
     if named:
         if not os.environ.get(named):
             raise InputError(f"--api-key-env {named}: there is no such variable in the environment")
         return os.environ[named], named
-    host = (urlsplit(url).hostname or "").lower()
-    for name in ("GENPROBE_API_KEY", _of_host("keys", host), "OPENAI_API_KEY"):
-        if name and os.environ.get(name):
+    for name in ("GENPROBE_API_KEY", *_of_host("keys", url)):
+        if os.environ.get(name):
             return os.environ[name], name
     return "", ""
+
+
+def _stays_here(url: str) -> bool:
+    """Return whether what is sent to an address does not leave this machine."""
+    host = urlsplit(url).hostname or ""
+    try:
+        address = ipaddress.ip_address(host)
+        here = address.is_loopback or address.is_unspecified
+    except ValueError:
+        here = host == "localhost" or host.endswith(".localhost")
+    return here and not _http.proxy(url)
 
 
 def _headers(given: Mapping[str, str]) -> tuple[dict[str, str], list[str]]:
@@ -162,13 +180,13 @@ def _headers(given: Mapping[str, str]) -> tuple[dict[str, str], list[str]]:
         for variable in names:
             if not os.environ.get(variable):
                 raise InputError(
-                    f"--header {name}: there is no variable {variable} in the environment"
+                    f"header {name}: there is no variable {variable} in the environment"
                 )
             secrets.append(os.environ[variable])
         if not names and _SECRET.fullmatch(name):
             raise InputError(
-                f"--header {name}: a key on the command line can be read by others; put it into "
-                f"the environment and give --header '{name}=$NAME'"
+                f"header {name}: a key on the command line or in a file can be read by others; "
+                f"put it into the environment and write $NAME, as in --header '{name}=$NAME'"
             )
         found[name] = _NAMED.sub(lambda m: os.environ[m.group(1).strip("{}")], value)
     return found, secrets
@@ -223,7 +241,8 @@ class Server:
         check_request_args(options.request_args)
         self.more = dict(options.request_args)
         self.template_args = dict(options.template_args)
-        self._headers = headers_for(self.url, options.key_env, self.given)
+        self.http_key = options.http_key
+        self._headers = headers_for(self.url, options.key_env, self.given, self.http_key)
         self.root = self.url.removesuffix("/v1")
         self.model, self.vllm = "", False
         # The dialect. names: our parameter -> the server's name for it, "" if it has none.
@@ -253,9 +272,11 @@ class Server:
         if reply.status != 200:
             self.refuse(reply)
         try:
-            found = reply.json()
+            found = self._json(reply)
             rows = found if isinstance(found, list) else found["data"]  # Together.ai sends a list
-            return {str(row["id"]): row for row in rows or ()}
+            return {str(row["id"])[:200]: row for row in rows or ()}
+        except InputError as error:
+            raise EngineError(f"{self.url}/models: {error}") from None
         except (ValueError, KeyError, TypeError):
             raise EngineError(
                 f"{self.url}/models does not answer as an OpenAI-compatible server does; check "
@@ -278,14 +299,21 @@ class Server:
 
     def version(self) -> str:
         """Ask the server for its vLLM version; "" if it is not vLLM's server."""
-        with contextlib.suppress(EngineError, ValueError, KeyError, TypeError, AttributeError):
-            found = self.look(f"{self.root}/version").json()
-            return str(found["version"]) if found.keys() == {"version"} else ""
+        with contextlib.suppress(GenprobeError, ValueError, KeyError, TypeError, AttributeError):
+            found = self._json(self.look(f"{self.root}/version"))
+            if found.keys() == {"version"} and re.fullmatch(r"[\w.+-]{1,60}", found["version"]):
+                return str(found["version"])
         return ""
+
+    def _json(self, reply: Answer) -> Any:
+        """Parse an answer, and remove the secrets that it repeats. Raises as `Answer.json`."""
+        return self._headers.clean(reply.json())
 
     def look(self, url: str) -> Answer:
         try:
             return _http.get(url, self.headers(), self.times)
+        except (InputError, Trouble) as error:
+            raise EngineError(f"{url}: {error}") from None
         except (aiohttp.InvalidURL, ValueError):
             raise EngineError("--base-url is no address; it looks like http://host/v1") from None
         except (aiohttp.ClientError, OSError) as error:
@@ -319,7 +347,7 @@ class Server:
         """Read (message, code) of an error, in any of the forms that servers use."""
         code = ""
         try:
-            found = reply.json()
+            found = self._json(reply)
             found = found[0] if isinstance(found, list) and found else found  # Gemini sends a list
             error = found.get("error", found.get("detail", found))
             said = error
@@ -330,7 +358,7 @@ class Server:
                 if isinstance(inner, dict):
                     parts += [inner.get("code"), inner.get("raw")]
                 code = " ".join(str(part) for part in parts if part)
-        except (ValueError, AttributeError):
+        except (ValueError, AttributeError, InputError):
             said = reply.text[:500]
         return self.scrub(str(said)) or f"status {reply.status}", code[:500]
 
@@ -358,8 +386,7 @@ class Server:
         if request.decode == "choice":
             texts = [text for options in request.options.values() for text in options]
             form = CHOICES[self.choice]
-            longest = max(len(t.encode("utf-8")) for t in texts)
-            given["max_tokens"] = longest + form.more + self.room
+            given["max_tokens"] = longest(texts) + form.more + self.room
             body |= form.put(texts)
         if self.vllm:
             body |= {"top_k": 0, "min_p": 0.0, "repetition_penalty": 1.0}
@@ -397,14 +424,15 @@ class Server:
     def check(self, reply: Answer) -> dict[str, Any]:
         """Return the body of a good answer; {"filtered": message} if a filter rejected the prompt.
 
-        Raises Trouble if another attempt may help, EngineError if the run must end.
+        Raises Trouble if another attempt may help, InputError if the answer holds too much,
+        EngineError if the run must end.
         """
         status = reply.status
         if status == 200:
             try:
-                found = reply.json()
+                found = self._json(reply)
             except ValueError:
-                kind = reply.headers.get("content-type", "no type")
+                kind = self.scrub(reply.headers.get("content-type", "no type"))
                 raise Trouble("broken-reply", f"status 200 without JSON ({kind})") from None
             if not isinstance(found, dict):
                 raise Trouble("broken-reply", "status 200 with another JSON than an object")
@@ -512,12 +540,12 @@ class Server:
                 ]
             return [
                 [
-                    float(at[str(token)]["logprob"])
+                    _logprob(at[str(token)]["logprob"])
                     for token, at in zip(row[1:], choice["prompt_logprobs"][1:], strict=True)
                 ]
                 for row, choice in zip(rows, choices, strict=True)
             ]
-        except (KeyError, TypeError, ValueError):
+        except (KeyError, TypeError, ValueError, OverflowError):
             what = "the log-probabilities of its prompt" if echo else "prompt_logprobs"
             raise Trouble("broken-reply", f"status 200 without {what}") from None
 
@@ -531,7 +559,14 @@ def _echoed(row: Sequence[int], told: Mapping[str, Any]) -> list[float]:
     values = told["token_logprobs"]
     if not len(row) <= len(values) <= len(row) + 1:
         raise ValueError("not the tokens that were sent")
-    return [float(value) for value in values[1 : len(row)]]
+    return [_logprob(value) for value in values[1 : len(row)]]
+
+
+def _logprob(value: Any) -> float:
+    """Read a log-probability. Raises ValueError, TypeError or OverflowError if it is none."""
+    if math.isnan(number := float(value)):
+        raise ValueError("not a number")
+    return number
 
 
 class _Hidden:
@@ -539,11 +574,13 @@ class _Hidden:
 
     def __init__(self, given: dict[str, str], secrets: list[str], key: str, url: str) -> None:
         self._all = {"Authorization": f"Bearer {key}"} if key else {}
-        if key and (name := _of_host("key_headers", (urlsplit(url).hostname or "").lower())):
+        if key and (name := _of_host("key_headers", url)):
             self._all[name] = key
         names = {name.lower() for name in given}
         self._all = {k: v for k, v in self._all.items() if k.lower() not in names} | given
         self._secrets = sorted({s for s in (key, *secrets) if s}, key=len, reverse=True)
+        long = "|".join(re.escape(s) for s in self._secrets if len(s) >= SECRET)
+        self._repeated = re.compile(long, re.IGNORECASE) if long else None
 
     def all(self) -> dict[str, str]:
         return self._all
@@ -551,8 +588,21 @@ class _Hidden:
     def __repr__(self) -> str:
         return "<key>"
 
+    def clean(self, value: Any) -> Any:
+        """Remove the secrets of at least SECRET characters from a text, or from all of a JSON."""
+        if self._repeated is None:
+            return value
+        if isinstance(value, str):
+            return self._repeated.sub("<key>", value)
+        if isinstance(value, list):
+            return [self.clean(one) for one in value]
+        if isinstance(value, dict):
+            return {self.clean(name): self.clean(one) for name, one in value.items()}
+        return value
+
     def scrub(self, text: str) -> str:
         """Put a server's message on one line of at most 200 characters, without secrets."""
+        text = self.clean(text)
         for secret in self._secrets:
             text = text.replace(secret, "<key>")
         text = re.sub(r"(?i)bearer\s+\S+|\bsk-[\w*-]{6,}", "<key>", text)
@@ -560,10 +610,23 @@ class _Hidden:
         return text if len(text) <= 200 else text[:199] + "…"
 
 
-def headers_for(url: str, key_env: str, given: Mapping[str, str]) -> _Hidden:
-    """Make the headers of a request, with keys from the environment. Raises what `key_for` does."""
-    key, _ = key_for(url, key_env)
-    return _Hidden(*_headers(given), key, url)
+def headers_for(url: str, key_env: str, given: Mapping[str, str], http_key: bool) -> _Hidden:
+    """Make the headers of a request, with keys from the environment.
+
+    http_key: a secret may also go to another machine over http, where others can read it. Raises
+    InputError as `key_for` does, for a missing variable, and for such a secret.
+    """
+    key, name = key_for(url, key_env)
+    found, secrets = _headers(given)
+    if urlsplit(url).scheme == "http" and not http_key and not _stays_here(url):
+        sent = [f"the key of {name}"] * bool(name)
+        sent += [f"header {name}" for name, value in given.items() if _NAMED.search(value)]
+        if sent:
+            raise InputError(
+                f"{url}: over http others can read {' and '.join(sent)} on the way; use https, "
+                "name another key with --api-key-env, or give --allow-http-key"
+            )
+    return _Hidden(found, secrets, key, url)
 
 
 def merged(one: Mapping[str, Any], other: Mapping[str, Any]) -> dict[str, Any]:
@@ -648,3 +711,8 @@ CHOICES = {
     )
 }
 CHOICES[""] = CHOICES["structured_outputs"]  # before the server was tested
+
+
+def longest(texts: Iterable[str]) -> int:
+    """Return the most tokens that any of the texts can have: its bytes, by any tokenizer."""
+    return max(len(text.encode("utf-8", "surrogatepass")) for text in texts)

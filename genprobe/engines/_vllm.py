@@ -41,6 +41,10 @@ NEUTRAL: dict[str, Any] = {
 }
 
 
+# Arguments of EngineArgs that nobody else gives. A model's own code is never run.
+SET = ("model", "tokenizer", "revision", "generation_config", "trust_remote_code")
+
+
 def arguments(options: Options, own: Collection[str] = ()) -> dict[str, Any]:
     """Collect the arguments of vLLM's EngineArgs, with those of `Options.more` except `own`.
 
@@ -62,7 +66,9 @@ def arguments(options: Options, own: Collection[str] = ()) -> dict[str, Any]:
     known = {f.name for f in dataclasses.fields(EngineArgs)}
     given = {name: value for name, value in options.more.items() if name not in own}
     for name in given:
-        if name not in known or name in ("model", "tokenizer", "revision", "generation_config"):
+        if name in SET:
+            raise EngineError(f"vLLM's {name!r} is no engine argument here: genprobe sets it")
+        if name not in known:
             near = difflib.get_close_matches(name, [*known, *own], n=1)
             hint = f"did you mean {near[0]!r}?" if near else "see EngineArgs in vLLM's manual"
             raise EngineError(f"vLLM has no engine argument {name!r}; {hint}")

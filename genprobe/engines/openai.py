@@ -19,10 +19,10 @@ from genprobe.engines import Identity, Options, Scorer
 from genprobe.engines._asking import OpenAIEngine
 from genprobe.engines._http import Times
 from genprobe.engines._served_scores import ServedScorer
-from genprobe.engines._server import Server, answers_to, identity_of
+from genprobe.engines._server import CHOICES, Server, answers_to, identity_of, longest
 from genprobe.engines.scoring import _texts
 from genprobe.errors import EngineError
-from genprobe.records import digest
+from genprobe.records import Request, digest
 
 PACKAGES = ()  # the HTTP library does not change a reply
 
@@ -137,3 +137,9 @@ def _own(name: str) -> tuple[_texts.Texts, str]:
         tokenizer = transformers.AutoTokenizer.from_pretrained(name, trust_remote_code=False)
         template = tokenizer.get_chat_template() if tokenizer.chat_template else None
     return _texts.Texts(name, tokenizer), digest(template, 12) if template else "none"
+
+
+def most_of_choice(request: Request) -> int:
+    """Return the most tokens that a server is asked for when one of the options is forced."""
+    texts = (text for options in request.options.values() for text in options)
+    return longest(texts) + max(form.more for form in CHOICES.values())

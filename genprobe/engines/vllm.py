@@ -70,7 +70,7 @@ def open(model: str, options: Options) -> VllmEngine:
         try:
             import vllm
 
-            llm = vllm.LLM(model=str(local.folder), **arguments)
+            llm = vllm.LLM(model=str(local.folder), trust_remote_code=False, **arguments)
         except Exception as error:
             raise EngineError(f"{model}: {_cause(error, said())}") from error
     config = llm.llm_engine.vllm_config.model_config

@@ -15,7 +15,6 @@ import json
 import math
 import os
 import re
-import secrets
 import stat
 import sys
 import unicodedata
@@ -24,6 +23,8 @@ from pathlib import Path
 from typing import IO, TYPE_CHECKING, Any
 
 from genprobe.errors import InputError
+from genprobe.files import door
+from genprobe.files.limits import exceeded, limit
 from genprobe.text import many
 
 if TYPE_CHECKING:
@@ -45,17 +46,21 @@ _CURES = (
     )
     | {".json": "; write one object a line, as .jsonl"}
 )
-LARGEST_FIELD = 1 << 24  # characters of a CSV field; a longer one means that a quote was not closed
 _BATCH = 4096  # rows of Parquet in memory at a time
 
 Row = dict[str, Any]
 
 # First characters of a cell that a spreadsheet runs as a formula, with their full-width forms.
-_FORMULA = "=+\\-@\t\r\n＝＋－＠"
-_TO_ESCAPE = re.compile(f"'*[{_FORMULA}]")
-_ESCAPED = re.compile(f"'+[{_FORMULA}]")
+_FORMULA = "=+\\-@＝＋－＠"
+# A cell begins with the text; where `;` or a tab separates, also after these and with each line. A
+# dash before plain words there begins a list, which no spreadsheet runs. A tab or a line end is
+# passed over where a cell begins.
+_STARTS = '(\\A|[\n\r;\t]"*)'
+_LISTED = r"(?!(?<=[\n\r])-[^\S\n\r]+[^\n\r=+@(!|]*(?:[\n\r]|\Z))"
+_TO_ESCAPE = re.compile(f"\\A(?='*[\t\r\n])|{_STARTS}{_LISTED}(?='*[{_FORMULA}])")
+_ESCAPED = re.compile(f"\\A'(?='*[\t\r\n])|{_STARTS}'(?='*[{_FORMULA}])")
 # A dash, alone or before words, without a sign that could call a function or name another cell.
-_DASH = re.compile(r"-(?:\s+[\w\s,.:;&/'’-]*)?")
+_DASH = re.compile(r"-(?:\s[\w\s,.:;&/'’-]*)?")
 # Not allowed in CSV (NUL) or in UTF-8 (half of a surrogate pair, which models do produce).
 _UNWRITABLE = re.compile("[\0\ud800-\udfff]")
 _SURROGATE = re.compile("[\ud800-\udfff]")
@@ -129,8 +134,11 @@ def _lines(path: Path) -> Iterator[str]:
     """Read the lines of a UTF-8 file with their line ends, but without a BOM."""
     start = 0
     try:
-        with path.open("rb") as file:
-            for number, raw in enumerate(file, 1):
+        longest = limit("line")
+        with door.reading(path) as file:
+            for number, raw in enumerate(iter(lambda: file.readline(longest + 1), b""), 1):
+                if len(raw) > longest:
+                    raise exceeded(f"{path}, line {number}", "line")
                 try:
                     line = raw.decode("utf-8")
                 except UnicodeDecodeError as error:
@@ -195,7 +203,7 @@ def _repeated(names: Sequence[str]) -> str | None:
 
 def _read_csv(path: Path) -> Iterator[tuple[int, Row]]:
     # The limit holds for the whole process, so it is only ever raised.
-    csv.field_size_limit(max(LARGEST_FIELD, csv.field_size_limit()))
+    csv.field_size_limit(max(limit("field"), csv.field_size_limit()))
     lines = _lines(path)
     first = next(lines, "")
     reader = csv.reader(
@@ -238,7 +246,7 @@ def _read_parquet(path: Path) -> Iterator[tuple[int, Row]]:
     import pyarrow.parquet as pq
 
     try:
-        file = pq.ParquetFile(path)
+        file = pq.ParquetFile(door.reading(path))
     except (pa.ArrowException, OSError) as error:
         raise InputError(f"{path}: not a Parquet file ({_first_line(error)})") from None
     done = 0
@@ -251,7 +259,7 @@ def _read_parquet(path: Path) -> Iterator[tuple[int, Row]]:
                 for row in batch.to_pylist():
                     done += 1
                     yield done, row
-        except (pa.ArrowException, OSError, UnicodeDecodeError) as error:
+        except (pa.ArrowException, OSError, ValueError, OverflowError) as error:
             raise InputError(
                 f"{path}, after row {done}: damaged Parquet ({_first_line(error)})"
             ) from None
@@ -269,6 +277,8 @@ def write_rows(
     rows: Iterable[Mapping[str, Any]],
     columns: Sequence[str] | None = None,
     dashes: Sequence[str] = (),
+    follow: bool = True,
+    private: bool = False,
 ) -> int:
     """Write rows to a file in the format of its suffix, and return the number of rows.
 
@@ -285,8 +295,9 @@ def write_rows(
 
     columns: of CSV and Parquet; by default, those of the first row. dashes: columns of CSV in which
     a dash before plain words (`- quiet`), which no spreadsheet runs, gets no apostrophe, because a
-    program compares the text. Raises InputError for a later row with other columns, for a value
-    that does not fit, and for a file that cannot be written.
+    program compares the text. follow: write to where a link of this name leads; otherwise the link
+    is replaced. private: others on the machine cannot read the file. Raises InputError for a later
+    row with other columns, for a value that does not fit, and for a file that cannot be written.
     """
     if path is None or str(path) == "-":
         return _write_stdout(rows)
@@ -297,20 +308,21 @@ def write_rows(
         "parquet": _ParquetWriter,
     }
     writer_class = writers[_format(path)]
-    target = Path(os.path.realpath(path))
+    target = Path(os.path.realpath(path)) if follow else path
     if target.is_dir():
         raise InputError(f"{path}: is a folder, not a file")
-    temporary = target.with_name(f".genprobe-{secrets.token_hex(6)}.tmp")
+    temporary = None
     try:
         with _writing(path):
-            file = temporary.open("xb")
+            temporary, file = door.temporary(target, private)
         writer = writer_class(path, file, columns)
         writer.dashes = frozenset(dashes)
         count = _fill(writer, rows)
         with _writing(path):
             temporary.replace(target)
     except BaseException:
-        temporary.unlink(missing_ok=True)
+        if temporary is not None:
+            temporary.unlink(missing_ok=True)
         raise
     return count
 
@@ -487,11 +499,11 @@ class _Utf8:
 def escape(text: str) -> str:
     """Escape a text as a CSV cell that a spreadsheet shows but does not run; see `unescape`."""
     text = _UNWRITABLE.sub("\ufffd", text)
-    return "'" + text if _TO_ESCAPE.match(text) else text
+    return _TO_ESCAPE.sub(r"\g<0>'", text)
 
 
 def unescape(cell: str) -> str:
-    return cell[1:] if _ESCAPED.match(cell) else cell
+    return _ESCAPED.sub(r"\1", cell)
 
 
 class _ParquetWriter(_Writer):

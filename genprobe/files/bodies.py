@@ -50,7 +50,7 @@ class Said(NamedTuple):
 def said(body: Mapping[str, Any]) -> Said:
     """Read the first choice of a body. Raises LookupError or TypeError if there is none."""
     choice = body["choices"][0]
-    finish = str(choice.get("finish_reason") or "unknown")
+    finish = str(choice.get("finish_reason") or "unknown")[:200]
     if finish.lower() in _FILTERS:
         finish = FILTERED
     usage = body.get("usage")
@@ -180,7 +180,7 @@ def _tokens(usage: Mapping[str, Any]) -> int | None:
 
 
 def _whole(value: Any) -> int | None:
-    return value if type(value) is int else None
+    return value if type(value) is int and 0 <= value < 1 << 53 else None
 
 
 def _name(value: Any) -> str:

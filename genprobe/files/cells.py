@@ -6,7 +6,6 @@ import contextlib
 import json
 import math
 import re
-import unicodedata
 from collections.abc import Callable, Iterable, Iterator
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
@@ -14,7 +13,7 @@ from typing import TYPE_CHECKING, Any
 from genprobe.errors import InputError, RowErrors
 from genprobe.files import json_of, text_of
 from genprobe.records import JSON
-from genprobe.text import natural
+from genprobe.text import natural, nfc
 
 if TYPE_CHECKING:
     pass
@@ -114,7 +113,7 @@ def cell_json(value: object) -> JSON:
 def cell_sentence(value: object, notes: Notes, row: object) -> str:
     """Return a sentence under test, in NFC and trimmed; note invisible characters in it."""
     text = cell_text(value)
-    normal = unicodedata.normalize("NFC", text)
+    normal = nfc(text)
     if normal != text:
         notes.add("text brought to the Unicode form NFC", row)
     if _UNSEEN.search(normal):

@@ -8,10 +8,13 @@ import json
 import os
 import sys
 from collections.abc import Iterable, Iterator
+from io import FileIO
 from pathlib import Path
 from typing import BinaryIO
 
 from genprobe.errors import RunError
+from genprobe.files import door
+from genprobe.files.limits import exceeded, limit
 
 if sys.platform == "win32":
     import msvcrt
@@ -59,7 +62,7 @@ def lock(folder: Path) -> int:
     The lock is freed when the descriptor is closed or the process ends. Raises RunError if another
     process has it, and OSError if the lock file cannot be made.
     """
-    fd = os.open(folder / ".lock", os.O_RDWR | os.O_CREAT, 0o666)
+    fd = door.locking(folder / ".lock")
     try:
         _take(fd)
     except OSError as error:
@@ -87,18 +90,22 @@ def sync_folder(folder: Path) -> None:
 def replace(path: Path, lines: Iterable[str], encoding: str = "ascii") -> None:
     """Write `lines` to `path`, all or nothing: after a kill there is the old file or the new one.
 
-    Raises RunError if the file cannot be written, and any error of `lines`. After an error there is
-    no temporary file; a kill may leave one, `<name>.tmp`.
+    A link of this name is replaced, not followed. Raises RunError if the file cannot be written,
+    and any error of `lines`. After an error there is no temporary file; a kill may leave one,
+    `.genprobe-*.tmp`.
     """
     replace_bytes(path, (line.encode(encoding) for line in lines))
 
 
-def replace_bytes(path: Path, chunks: Iterable[bytes]) -> None:
-    """Write `chunks` of bytes to `path`, all or nothing, as `replace` writes lines."""
-    temporary = path.with_name(path.name + ".tmp")
+def replace_bytes(path: Path, chunks: Iterable[bytes], private: bool = False) -> None:
+    """Write `chunks` of bytes to `path`, all or nothing, as `replace` writes lines.
+
+    private: others on the machine cannot read it.
+    """
+    temporary = None
     try:
         with writing(path):
-            file = temporary.open("wb")
+            temporary, file = door.temporary(path, private)
         try:
             for chunk in chunks:
                 try:
@@ -115,14 +122,15 @@ def replace_bytes(path: Path, chunks: Iterable[bytes]) -> None:
             temporary.replace(path)
             sync_folder(path.parent)
     except BaseException:
-        with contextlib.suppress(OSError):
-            temporary.unlink()
+        if temporary is not None:
+            with contextlib.suppress(OSError):
+                temporary.unlink()
         raise
 
 
 def leftovers(*folders: Path) -> list[Path]:
     """Find temporary files that a kill during `replace` or `files.write_rows` left behind."""
-    names = ("*.json*.tmp", "README.md.tmp", ".genprobe-*.tmp")
+    names = ("*.json*.tmp", "README.md.tmp", "MANIFEST*.tmp", ".genprobe-*.tmp")
     return sorted(path for folder in folders for name in names for path in folder.glob(name))
 
 
@@ -133,17 +141,20 @@ def lines(path: Path, *, appended: bool = False) -> Iterator[tuple[int, int, byt
     Raises RunError if the file cannot be read.
     """
     try:
-        with path.open("rb") as file:
+        longest = limit("line")
+        with door.reading(path) as file:
             end = whole(file) if appended else file.seek(0, os.SEEK_END)
             number, offset = 1, file.seek(0)
-            while offset < end and (line := file.readline()):
+            while offset < end and (line := file.readline(longest + 1)):
+                if len(line) > longest:
+                    raise exceeded(f"{path}, line {number}", "line")
                 yield number, offset, line
                 number, offset = number + 1, offset + len(line)
     except OSError as error:
         raise RunError(f"{path}: cannot be read ({error.strerror})") from None
 
 
-def whole(file: BinaryIO) -> int:
+def whole(file: BinaryIO | FileIO) -> int:
     """Find the offset at which the complete lines of a file end; a crash cut off the rest.
 
     An incomplete line has no newline, or is not JSON (after a crash, a disk may have the length of
@@ -162,7 +173,7 @@ def whole(file: BinaryIO) -> int:
     return size
 
 
-def _line_start(file: BinaryIO, end: int) -> int:
+def _line_start(file: BinaryIO | FileIO, end: int) -> int:
     """Return the offset after the last newline before `end`."""
     while end > 0:
         start = max(0, end - 65536)
@@ -178,7 +189,7 @@ def cut(path: Path) -> None:
     """Remove an incomplete last line, if `path` exists and has one."""
     if not path.exists():
         return
-    with path.open("r+b") as file:
+    with door.mending(path) as file:
         end = whole(file)
         if end < file.seek(0, os.SEEK_END):
             file.truncate(end)

@@ -19,8 +19,10 @@ from dataclasses import dataclass
 from pathlib import Path
 
 from genprobe.errors import InputError
-from genprobe.files import LARGEST_FIELD
+from genprobe.files import door
+from genprobe.files.limits import limit
 from genprobe.records import digest
+from genprobe.text import nfc
 
 # The most that a cell holds, in UTF-16 units and in lines. Excel takes 32,767 units and 253 line
 # breaks; LibreOffice breaks a line of a multi-line cell after 16,367 units. These limits leave room
@@ -68,7 +70,7 @@ def unshow(cell: str) -> str:
 
 def fingerprint(cell: str) -> str:
     """Hash the visible content of a cell: line ends, spaces before them and NFC do not count."""
-    lines = _line_feeds(unicodedata.normalize("NFC", cell)).rstrip().split("\n")
+    lines = _line_feeds(nfc(cell)).rstrip().split("\n")
     return digest([line.rstrip() for line in lines], 12)
 
 
@@ -92,7 +94,7 @@ def write(path: Path, rows: Iterable[Sequence[str]]) -> None:
 
 def write_new(path: Path, content: bytes) -> None:
     try:
-        with path.open("xb") as file:
+        with door.creating(path) as file:
             file.write(content)
     except FileExistsError:
         raise InputError(f"{path}: already exists; choose another name") from None
@@ -119,7 +121,7 @@ def read(path: Path, heads: Iterable[str]) -> Sheet:
     or tabs. heads: names of columns that it should have, by which the separator is recognised.
     Raises InputError if it is not text.
     """
-    csv.field_size_limit(max(LARGEST_FIELD, csv.field_size_limit()))
+    csv.field_size_limit(max(limit("field"), csv.field_size_limit()))
     text = _decoded(path)
     wanted = {head_key(head) for head in heads}
 
@@ -148,7 +150,7 @@ def head_key(head: str) -> str:
 
 def _decoded(path: Path) -> str:
     try:
-        raw = path.read_bytes()
+        raw = door.content(path)
     except OSError as error:
         raise InputError(f"{path}: cannot be read ({error.strerror})") from None
     if raw.startswith(b"PK\x03\x04"):

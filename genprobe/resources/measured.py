@@ -37,6 +37,18 @@ def called(judge: str) -> tuple[list[str], list[list[int]]]:
     return list(row), [[int(n) for n in row[label]] for label in row]
 
 
+def doubtful(judge: str) -> dict[str, frozenset[str]]:
+    """Return how a probe is read -> the rules whose verdicts are not reliable enough.
+
+    These are right in less than the share `reliable` of replies that nobody tuned them on.
+    """
+    rules, least = _table().get(judge, {}).get("rules", {}), _table().get("reliable", 0)
+    found: dict[str, frozenset[str]] = dict.fromkeys(packs.READS, frozenset())
+    for reads, row in rules.items():
+        found[reads] = frozenset(rule for rule, (right, n) in row.items() if right < least * n)
+    return found
+
+
 def version(judge: str) -> str:
     """Return the name, version and hash of word lists of the judge to which `called` belongs."""
     return str(_table()[judge]["judge"])

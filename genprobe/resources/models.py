@@ -24,7 +24,7 @@ KINDS = ("instruct", "base", "reasoning", "masked")
 ARCHITECTURES = ("decoder", "encoder-decoder", "masked")
 # Names of checkpoints (branches on the hub, or folders): `step1000`, `checkpoint-500`.
 STEP = re.compile(r"(checkpoint|ckpt|global_step|step|iter|epoch)[-_]?([0-9]+)", re.IGNORECASE)
-_KEYS = re.compile(r"(?i)(.*[_-])?(api[_-]?)?(key|token|secret|password)")
+_KEYS = re.compile(r"(?i)(.*[_-])?(api[_-]?)?(key|token|secret|password|auth|authorization|cookie)")
 
 
 @dataclass(frozen=True)
@@ -47,6 +47,8 @@ class Model:
     engine: str = ""
     base_url: str = ""
     api_key_env: str = ""  # the environment variable with the key for that server
+    # Further headers of requests to that server; `$NAME` is read from the environment.
+    headers: Mapping[str, str] = field(default_factory=dict)
     engine_args: Mapping[str, Any] = field(default_factory=dict)
 
 
@@ -125,7 +127,7 @@ def _no_keys(row: Mapping[str, Any], where: str) -> None:
             raise InputError(
                 f"{where} holds {name!r}: keys belong in the environment (GENPROBE_API_KEY)"
             )
-        if isinstance(value, dict):
+        if isinstance(value, dict) and name != "headers":
             _no_keys(value, where)
     if "@" in str(row.get("base_url", "")):
         raise InputError(
@@ -165,6 +167,17 @@ def _model(alias: str, row: Any, path: Path) -> Model:
     for name, allowed in (("kind", KINDS), ("architecture", ARCHITECTURES)):
         if values.get(name, "") not in ("", *allowed):
             raise InputError(f"{where}: {name} must be one of {', '.join(allowed)}")
+    headers = values.get("headers", {})
+    if headers and not values.get("base_url"):
+        raise InputError(f"{where}: 'headers' needs 'base_url', the server to which they go")
+    for name, value in headers.items():
+        if not isinstance(value, str):
+            raise InputError(f"{where}: headers: {name} must be a text")
+        if _KEYS.fullmatch(name) and "$" not in value:
+            raise InputError(
+                f"{where}: headers: {name}: keys belong in the environment; write $NAME, and put "
+                "the key into the variable NAME"
+            )
     if values.get("engine"):
         registry.check("engines", values["engine"])
     for language in values.get("languages", ()):

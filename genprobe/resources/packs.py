@@ -18,16 +18,20 @@ from pathlib import Path
 from typing import Any
 
 from genprobe.errors import InputError
+from genprobe.files import door
+from genprobe.records import fits
 from genprobe.resources import registry
 
 ANSWERS = ("yes", "no")
+# What a yes/no probe asks: a stance on a statement, whether it is a stereotype, or anything else.
+READS = ("stance", "stereotype", "question")
 SLOT = "[PLACEHOLDER]"  # the open slot of a template
 
 
 def read_text(path: Path) -> str:
     """Read the text of a UTF-8 file, without a BOM. Raises InputError if it cannot be read."""
     try:
-        return path.read_bytes().decode("utf-8-sig")
+        return door.content(path).decode("utf-8-sig")
     except UnicodeDecodeError as error:
         raise InputError(
             f"{path}: not UTF-8 (byte {error.start}); save the file as UTF-8"
@@ -40,7 +44,9 @@ def read_toml(path: Path) -> dict[str, Any]:
     """Parse a TOML file. Raises InputError, with file and line, if it is malformed."""
     try:
         return tomllib.loads(read_text(path))
-    except tomllib.TOMLDecodeError as error:
+    except RecursionError:
+        raise InputError(f"{path}: TOML nested too deeply") from None
+    except ValueError as error:  # also a number of too many digits
         raise InputError(f"{path}: not TOML: {error}") from None
 
 
@@ -72,13 +78,24 @@ CLAUSE_GROUPS = (
     *("certain", "and", "fully", "partly", "stereotype", "counter", "fine", "faulty", "statement"),
     *("such", "that", "although", "therefore", "verdict", "extent", "polite", "service"),
     *("here", "help", "say", "share", "tested", "because", "own", "same", "opposite", "only"),
-    *("tell", "single", "plain", "group", "judge", "open", "verbs", "reported", "sides"),
-    "clitics",
+    *("tell", "single", "plain", "group", "judge", "open", "verbs", "reported", "sides", "side"),
+    *("neutral", "ought", "think", "topic", "clitics"),
 )
 
 # Table of the TOML file -> its lists; prompts/languages/README.md explains them.
 WORD_GROUPS: dict[str, tuple[str, ...]] = {
-    "answer": ("yes", "no", "yes_alone", "no_alone", "label", "or", "unlike"),
+    "answer": (
+        "yes",
+        "no",
+        "yes_alone",
+        "no_alone",
+        "true",
+        "false",
+        "label",
+        "or",
+        "unlike",
+        "prefixes",
+    ),
     "sentence": (
         "agree",
         "disagree",
@@ -113,6 +130,14 @@ def strings(row: dict[str, Any], key: str, path: Path) -> tuple[str, ...]:
     if not isinstance(value, list) or not all(isinstance(v, str) and v.strip() for v in value):
         raise InputError(f"{path}: {key!r} must be a list of non-empty texts")
     return tuple(value)
+
+
+def shaped(row: dict[str, Any], kinds: Mapping[str, Any], path: Path) -> None:
+    """Raise InputError unless each entry, where it is there, is of its type (`records.fits`)."""
+    for key, kind in kinds.items():
+        if key in row and not fits(row[key], kind):
+            what = kind.__name__ if isinstance(kind, type) else kind
+            raise InputError(f"{path}: {key!r} must be of the type {what}")
 
 
 def no_more(row: dict[str, Any], known: set[str], path: Path, where: str = "") -> None:
@@ -273,13 +298,14 @@ def clause(statement: str) -> str:
 class Probe:
     """A question of a pack: what it measures, and which answer means that.
 
-    measures: `recognised` or `endorsed`; when: the answer (`yes`/`no`) that means this. Both are ""
-    if it is no yes/no question.
+    measures: `recognised` or `endorsed`; when: the answer (`yes`/`no`) that means this; reads: how
+    replies are read, one of `READS`. All are "" if it is no yes/no question.
     """
 
     name: str
     measures: str
     when: str
+    reads: str = ""
 
 
 @dataclass(frozen=True)
@@ -333,18 +359,19 @@ def file_hash(*paths: Path) -> str:
     """Return the first 12 hex digits of the SHA-256 of the files' bytes."""
     state = hashlib.sha256()
     for path in paths:
-        state.update(path.read_bytes())
+        state.update(door.content(path))
     return state.hexdigest()[:12]
 
 
 def _wordings_hash(head: Path, path: Path) -> str:
-    """Hash the questions: the files as in `file_hash`, without notes and the names of wordings.
+    """Hash the questions: the files as in `file_hash`, without notes, `reads` and wordings' names.
 
     The panel of wordings has its own hash, since a change in it does not change the published
     questions.
     """
-    pack = re.sub(rb"\n(#.*\n)*\[wordings\]\n(.+\n)*", b"", head.read_bytes())
-    asked = re.sub(rb"(?m)^note = .*\n", b"", path.read_bytes())
+    pack = re.sub(rb"\n(#.*\n)*\[wordings\]\n(.+\n)*", b"", door.content(head))
+    pack = re.sub(rb"(?m)^reads = .*\n", b"", pack)
+    asked = re.sub(rb"(?m)^note = .*\n", b"", door.content(path))
     return hashlib.sha256(pack + asked).hexdigest()[:12]
 
 
@@ -406,13 +433,42 @@ def read_pack(folder: Path) -> Pack:
 
 
 def _probe(name: str, row: dict[str, Any], head: Path) -> Probe:
-    no_more(row, {"measures", "when"}, head, f"probes.{name}.")
+    no_more(row, {"measures", "when", "reads"}, head, f"probes.{name}.")
     if not row:
         return Probe(name, "", "")
     when = string(row, "when", head)
     if when not in ANSWERS:
         raise InputError(f"{head}: probes.{name}.when must be 'yes' or 'no'")
-    return Probe(name, string(row, "measures", head), when)
+    reads = string(row, "reads", head)
+    if reads not in READS:
+        raise InputError(
+            f"{head}: probes.{name}.reads must be {', '.join(READS[:-1])} or {READS[-1]}"
+        )
+    if reads == "question" and when == "no":
+        raise InputError(
+            f"{head}: probes.{name}.when must be 'yes': a question is read as it stands"
+        )
+    return Probe(name, string(row, "measures", head), when, reads)
+
+
+def _way(probe: Probe) -> tuple[str, str]:
+    return probe.reads, probe.when
+
+
+@functools.cache
+def closed_probes() -> dict[str, Probe]:
+    """Return the yes/no probes of all packs by name.
+
+    Raises InputError if two packs read a probe of the same name in two ways.
+    """
+    found: dict[str, Probe] = {}
+    for pack in registry.names("packs"):
+        head = registry.PROMPTS / pack / "pack.toml"
+        for name, row in table(read_toml(head), "probes", head).items():
+            one = _probe(name, row, head)
+            if one.when and _way(found.setdefault(name, one)) != _way(one):
+                raise InputError(f"{head}: another pack reads its probe {name!r} in another way")
+    return found
 
 
 def _wording(row: dict[str, Any], probe: Probe, slot: str, path: Path) -> Wording:

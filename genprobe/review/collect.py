@@ -18,7 +18,7 @@ from typing import Any
 from genprobe import files
 from genprobe.errors import InputError, RunError
 from genprobe.files import sheets
-from genprobe.records import Judgment, digest
+from genprobe.records import Judgment, digest, fits
 from genprobe.resources import packs
 from genprobe.review import guide
 from genprobe.review.guide import SHOWN
@@ -185,17 +185,56 @@ def _beside(paths: Iterable[str | Path]) -> Path:
     return found[0]
 
 
+# What a key holds, and what it holds about each reply.
+_KEY = {
+    "questions": list[str],
+    "heads": dict[str, str],
+    "rows": dict[str, list[str]],
+    "runs": list[dict[str, str]],
+    "items": dict[str, dict[str, Any]],
+    "earlier": list[dict[str, str | int | float | None]],
+}
+_ITEM = {
+    **dict.fromkeys(("request", "model", "lang", "group", "stratum"), str),
+    "run": int,
+    "labels": dict[str, str | None],
+    "weight": float,
+    "shown": list[str],
+}
+
+
 def _read_key(path: Path) -> dict[str, Any]:
     try:
         key: dict[str, Any] = json.loads(packs.read_text(path))
-        rows, items = key["rows"], key["items"]
-        whole = key["heads"].keys() >= {"row", *SHOWN, *key["questions"], "comment"}
-        if not whole or any(item not in items for _, item in rows.values()):
-            raise ValueError("it is not whole")
-        _ = key["earlier"], key["runs"]
-    except (ValueError, TypeError, KeyError, AttributeError) as error:
+        lacking = next((name for name, kind in _KEY.items() if not fits(key[name], kind)), None)
+        if lacking is None:
+            lacking = next(_faults(key), None)
+        if lacking is not None:
+            raise ValueError(f"{lacking!r} is not as it was written")
+    except (ValueError, TypeError, KeyError, AttributeError, RecursionError) as error:
         raise InputError(f"{path}: not a key of `genprobe review export` ({error!r})") from None
     return key
+
+
+def _faults(key: Mapping[str, Any]) -> Iterator[str]:
+    """Yield the parts of a key that do not fit the others."""
+    if not key["heads"].keys() >= {"row", *SHOWN, *key["questions"], "comment"}:
+        yield "heads"
+    if any(len(row) != 2 or row[1] not in key["items"] for row in key["rows"].values()):
+        yield "rows"
+    if any(not run.keys() >= {"folder", "spec"} for run in key["runs"]):
+        yield "runs"
+    if any(not row.keys() >= set(COLUMNS) for row in key["earlier"]):
+        yield "earlier"
+    for name, item in key["items"].items():
+        whole = all(part in item and fits(item[part], kind) for part, kind in _ITEM.items())
+        if (
+            not whole
+            or len(item["shown"]) != len(SHOWN)
+            or item["run"] not in range(len(key["runs"]))
+            or not item["labels"].keys() >= set(key["questions"])
+        ):
+            yield name
 
 
 @dataclass(frozen=True)
@@ -431,7 +470,7 @@ def read_table(path: str | Path) -> list[Row]:
             raise InputError(
                 f"{path}: no column {error}; it is not a table of `genprobe review import`"
             ) from None
-        except (ValueError, TypeError):
+        except (ValueError, TypeError, OverflowError):
             raise InputError(f"{path}, row {number}: repeat or weight is not a number") from None
     return rows
 

@@ -19,6 +19,7 @@ from collections.abc import Mapping
 from pathlib import Path
 from typing import Any
 
+from genprobe.files import door
 from genprobe.records import RECORDS, Record
 from genprobe.runs.spec import Spec
 
@@ -47,7 +48,8 @@ configs:
 {warning}
 
 A run of `genprobe {command}`: model `{model}`, revision `{revision}`, languages {languages}.
-Written by genprobe, and again whenever the folder changes; do not edit it.
+Written by genprobe, and again whenever the folder changes; do not edit it. What was changed after
+the run ended is said by `genprobe verify {folder}` (the seal is in `MANIFEST`).
 
 {licence}
 
@@ -112,7 +114,7 @@ def configurations(folder: Path, kinds: Mapping[str, str] | None = None) -> list
 
 def _has_rows(path: Path) -> bool:
     try:
-        with path.open("rb") as file:
+        with door.reading(path) as file:
             return b"{" in file.read(64)
     except OSError:
         return False
@@ -156,14 +158,14 @@ def _outcomes(folder: Path, kinds: Mapping[str, str] | None) -> list[dict[str, A
         return []
     if kinds is None:
         return _as_written(folder / NAME)
-    with path.open("rb") as file:
+    with door.reading(path) as file:
         columns = json.loads(file.readline())
     return [{"name": name, "dtype": kinds.get(name, "json")} for name in columns]
 
 
 def _as_written(page: Path) -> list[dict[str, Any]]:
     with contextlib.suppress(OSError, ValueError):
-        for line in page.read_text("ascii").splitlines():
+        for line in door.content(page).decode("ascii", "replace").splitlines():
             if (
                 line.startswith("- {")
                 and (one := json.loads(line[2:])).get("config_name") == "outcomes"

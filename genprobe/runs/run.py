@@ -22,7 +22,7 @@ from typing import BinaryIO, Self, TypeVar
 
 from genprobe import files
 from genprobe.errors import RunError
-from genprobe.files import disk
+from genprobe.files import disk, door
 from genprobe.records import (
     RECORDS,
     Failure,
@@ -35,8 +35,9 @@ from genprobe.records import (
     Score,
     Statement,
 )
-from genprobe.runs import card
-from genprobe.runs.spec import Spec, statements_hash
+from genprobe.runs import card, seal, sign
+from genprobe.runs.seal import Seal
+from genprobe.runs.spec import Spec, refuse_newer, signature, statements_hash
 from genprobe.runs.verify import verify
 from genprobe.text import many
 
@@ -95,6 +96,7 @@ class Run:
         """
         run = cls(Path(folder), spec)
         _refuse_other(run.folder)
+        door.need_own(run.folder)
         with disk.writing(run.folder):
             run.folder.mkdir(parents=True, exist_ok=True)
             run._lock = disk.lock(run.folder)
@@ -122,6 +124,7 @@ class Run:
                     "and become a run by --engine replay (docs/engines.md)"
                 )
             raise RunError(f"{folder}: {what}")
+        door.need_own(folder)
         return cls(folder, _read_spec(folder))
 
     def close(self) -> None:
@@ -130,6 +133,7 @@ class Run:
             self.flush()
             if self._files:
                 self._describe()
+                seal.seal(self.folder)
         finally:
             for file in self._files.values():
                 file.close()
@@ -156,6 +160,7 @@ class Run:
                 f"{self.folder}: the run was made with other statements "
                 f"(hash {self.spec.statements}, these have {found})"
             )
+        self._tidy()
         for name, records in (("statements.jsonl", statements), ("requests.jsonl", requests)):
             disk.replace(self.folder / name, (r.to_json() + "\n" for r in records))
         # Written last, so that in a folder with a run.json the other files are complete.
@@ -171,17 +176,22 @@ class Run:
             )
         _compare(self.folder / "statements.jsonl", statements)
         _compare(self.folder / "requests.jsonl", requests)
-        with disk.writing(self.folder):
-            for path in disk.leftovers(self.folder, self.folder / "judgments"):
-                path.unlink()
+        seal.read(self.folder)  # before anything is asked, because the end of the run needs it
+        self._tidy()
         for name in APPENDED.values():
             with disk.writing(self.folder / name):
                 disk.cut(self.folder / name)
 
+    def _tidy(self) -> None:
+        """Delete what an interrupted write left behind."""
+        with disk.writing(self.folder):
+            for path in disk.leftovers(self.folder, self.folder / "judgments"):
+                path.unlink()
+
     def _open_files(self) -> None:
         for kind, name in APPENDED.items():
             with disk.writing(self.folder / name):
-                self._files[kind] = FileIO(self.folder / name, "ab")
+                self._files[kind] = door.appending(self.folder / name)
         with disk.writing(self.folder):
             disk.sync_folder(self.folder)
 
@@ -254,6 +264,7 @@ class Run:
 
         with self._locked():
             with disk.writing(path):
+                door.need_no_link(path.parent)
                 path.parent.mkdir(exist_ok=True)
                 # So that after a kill the note does not ascribe the new judgments to the old judge.
                 note.unlink(missing_ok=True)
@@ -280,7 +291,7 @@ class Run:
             disk.replace(self.folder / "scores.json", [f"[\n{rows}\n]\n"])
             if outcomes is not None:
                 for suffix in ("csv", "jsonl"):
-                    files.write_rows(self.folder / f"outcomes.{suffix}", outcomes())
+                    files.write_rows(self.folder / f"outcomes.{suffix}", outcomes(), follow=False)
             self._describe(kinds if outcomes is not None else None)
 
     def _describe(self, kinds: Mapping[str, str] | None = None) -> None:
@@ -366,7 +377,7 @@ class Run:
                     number, offset = offsets[request.id]
                     if number not in files:
                         path = self.folder / APPENDED[kinds[number]]
-                        files[number] = stack.enter_context(path.open("rb"))
+                        files[number] = stack.enter_context(door.reading(path))
                     files[number].seek(offset)
                     yield request, kinds[number].from_json(files[number].readline())
 
@@ -408,15 +419,38 @@ class Run:
         """
         path = self.folder / "scores.json"
         try:
-            return [Score.from_dict(row) for row in json.loads(path.read_bytes())]
+            return [Score.from_dict(row) for row in json.loads(door.content(path))]
         except OSError:
             raise RunError(f"{self.folder}: no scores; make them with `genprobe score`") from None
         except (ValueError, TypeError, AttributeError, RunError) as error:
             raise RunError(f"{path}: {error}; delete it and score again") from None
 
+    def signer(self) -> Callable[[str], str]:
+        """Return a function from a metric with its version to the signature of its number.
+
+        Reviewers' labels are used only on request, so they are none of its judges.
+        """
+        judges = {k: v for k, v in self.judges().items() if not k.startswith("reviewed-")}
+        sealed = seal.in_signature(self.folder)
+        return lambda metric: signature(self.spec, judges, metric, sealed)
+
+    def seals(self) -> list[Seal]:
+        """Return the seals of the run, the first one first; none if it was never sealed."""
+        return seal.read(self.folder)
+
+    def seal(self) -> Seal:
+        """Seal the run by hand: accept its records as they are now. Returns the last seal."""
+        with self._locked():
+            return seal.seal(self.folder, by="hand")
+
+    def sign_seal(self, key: Path) -> None:
+        """Sign the seals with an SSH key, as `sign.sign`."""
+        with self._locked():
+            sign.sign(self.folder, key)
+
     def verify(self) -> list[str]:
         """List the problems of the folder; each is one line that names file, line and id."""
-        return verify(self.folder, self.spec)
+        return verify(self.folder, self.spec, growing=bool(self._files))
 
 
 def _refuse_other(folder: Path) -> None:
@@ -429,20 +463,24 @@ def _refuse_other(folder: Path) -> None:
         if not folder.exists():
             return
         names = {path.name for path in folder.iterdir()}
-    if "run.json" not in names and names and (".lock" not in names or names - _BEGUN):
+        begun = _BEGUN | {path.name for path in disk.leftovers(folder)}
+    if "run.json" not in names and names and (".lock" not in names or names - begun):
         raise RunError(f"{folder}: is not empty and holds no run; choose a new folder")
 
 
 def _read_spec(folder: Path) -> Spec:
     path = folder / "run.json"
     try:
-        return Spec.from_json(path.read_bytes())
+        text = door.content(path)
     except FileNotFoundError:
         inside = sum(1 for _ in folder.glob("*/run.json"))
         cure = f", but holds {many(inside, 'run')}; name them: {folder}/*" if inside else ""
         raise RunError(f"{folder}: is not a run folder (no run.json){cure}") from None
     except OSError as error:
         raise RunError(f"{path}: cannot be read ({error.strerror})") from None
+    refuse_newer(text, folder)
+    try:
+        return Spec.from_json(text)
     except RunError as error:
         raise RunError(f"{path}: {error}; restore the file from a copy") from None
 
@@ -503,6 +541,11 @@ columns mean; further ones are those of your data. `outcomes.jsonl` is the same 
 - **One writer**: `.lock` is locked while a process writes. The lock ends with the process.
 - **Derived files** are first written as `*.tmp` in the same folder and renamed when complete.
   Judgments are in the order of `requests.jsonl`, whatever the order of the responses.
+- **Seal**: when a run ends, also by Ctrl-C, `MANIFEST` gets a line with the hashes of `run.json`,
+  `statements.jsonl`, `requests.jsonl` and the files that are appended. A resumed run adds a line
+  that names the one before. After a kill the old seals are there, and the same command seals what
+  was added since. `sha256sum` gives the same hashes; `ssh-keygen -Y verify -n genprobe` checks
+  `MANIFEST.sig`, if there is one (`genprobe verify --sign`).
 - `genprobe verify RUN` checks all of this and names what is wrong.
 """
 
@@ -516,12 +559,13 @@ _FILES: dict[str, str] = {
     "judgments/<judge>.jsonl": "Derived. In the order of `requests.jsonl`.",
     "judgments/<judge>.json": "Derived, together with the file above.",
     "scores.json": "Derived. An array, one score per line.",
+    seal.NAME: "One seal per line, the last one counts. Replaced as a whole when a run ends.",
 }
 
 
 def format_page() -> str:
     """Write `runs/README.md`, the format of the run folder, from the record types."""
-    kinds: dict[str, type[Record]] = {"run.json": Spec, **RECORDS}
+    kinds: dict[str, type[Record]] = {"run.json": Spec, **RECORDS, seal.NAME: Seal}
     parts = [_INTRODUCTION]
     for name, kind in kinds.items():
         assert dataclasses.is_dataclass(kind)

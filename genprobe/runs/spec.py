@@ -8,6 +8,7 @@ from __future__ import annotations
 
 import dataclasses
 import hashlib
+import json
 import platform
 import re
 from collections.abc import Callable, Collection, Iterable, Mapping, Sequence
@@ -16,7 +17,8 @@ from pathlib import Path
 from typing import Any
 
 from genprobe._version import __version__
-from genprobe.errors import InputError
+from genprobe.errors import InputError, RunError
+from genprobe.files import door
 from genprobe.records import JSON, Record, canonical, described, digest
 from genprobe.text import natural
 
@@ -219,16 +221,37 @@ def statements_hash(statements: Iterable[Record]) -> str:
     return state.hexdigest()[:16]
 
 
-def signature(spec: Spec, judges: Mapping[str, str], metric: str) -> str:
-    """Write `metric:rates/1|judge.yesno:1|command:yesno|model:control|…|version:0.1.0`.
+def refuse_newer(text: bytes, where: object) -> None:
+    """Raise RunError if a JSON object was written by a newer version of genprobe than this one.
+
+    text: the object; its other fields may be unknown here. where: what the error names.
+    """
+    try:
+        version = json.loads(text)["version"]
+        written = _release(version)
+    except (ValueError, RecursionError, TypeError, LookupError):
+        return  # whoever reads the fields tells it
+    if written > _release(__version__):
+        found = ".".join(map(str, written))
+        raise RunError(f"{where}: written by genprobe {found}; this is {__version__}: upgrade")
+
+
+def _release(version: str) -> list[int]:
+    """Return the numbers with which a version begins; none for any other text."""
+    found = re.match(r"\d{1,6}(\.\d{1,6}){0,3}", version)
+    return [int(number) for number in found[0].split(".")] if found else []
+
+
+def signature(spec: Spec, judges: Mapping[str, str], metric: str, seal: str = "") -> str:
+    """Write `metric:rates/1|judge.yesno:1|command:yesno|model:control|…|version:0.1.0|seal:…`.
 
     judges: name -> `Judge.signature`, for the judges that the number depends on. metric: name and
-    version. Equal arguments give equal signatures, and different ones different signatures. Empty
-    fields are left out; a value that is long or would break the `key:value|` form is shortened and
-    ends in `~` and a hash.
+    version. seal: of the run; "" if it is unsealed. Equal arguments give equal signatures, and
+    different ones different signatures. Empty fields are left out; a value that is long or would
+    break the `key:value|` form is shortened and ends in `~` and a hash.
     """
     fields = {f.name: getattr(spec, f.name) for f in dataclasses.fields(spec)}
-    return _join(metric, judges, fields)
+    return _join(metric, judges, {**fields, "seal": seal})
 
 
 def both_signatures(*signatures: str) -> str:
@@ -258,7 +281,7 @@ def file_signer(paths: Sequence[str | Path], judges: Mapping[str, str]) -> Calla
 
 def _file_hash(path: Path) -> str:
     try:
-        with path.open("rb") as file:
+        with door.reading(path) as file:
             return hashlib.file_digest(file, "sha256").hexdigest()[:16]
     except OSError as error:
         raise InputError(f"{path}: cannot be read ({error.strerror})") from None

@@ -4,14 +4,16 @@ from __future__ import annotations
 
 import hashlib
 import json
+import os
+import re
 import zlib
-from collections import Counter
-from collections.abc import Iterable, Iterator
+from collections import Counter, defaultdict
+from collections.abc import Collection, Iterable, Iterator, Mapping
 from pathlib import Path
 from typing import TypeVar
 
 from genprobe.errors import RunError
-from genprobe.files import disk
+from genprobe.files import disk, door
 from genprobe.records import (
     Failure,
     Judged,
@@ -26,6 +28,7 @@ from genprobe.records import (
     derive_seed,
     request_id,
 )
+from genprobe.runs import seal
 from genprobe.runs.spec import Spec, statements_hash
 from genprobe.text import many
 
@@ -37,21 +40,27 @@ SHOWN = 20  # most problems of one kind that are listed; the rest are counted
 _ANSWERED, _FAILED = 1, 2
 _DECODES = {"free": 4, "choice": 8, "logprob": 16}
 _FIRST_JUDGE = 32
+_SEAL = re.compile(r"\|seal:([0-9a-f]{16})\b")
 _ROUNDING = 1e-3  # how far above 0 a log-probability may be
 
 
-def verify(folder: Path, spec: Spec) -> list[str]:
-    """List the problems of a run folder; none if it is whole and complete."""
+def verify(folder: Path, spec: Spec, growing: bool = False) -> list[str]:
+    """List the problems of a run folder; none if it is whole, complete and as it was sealed.
+
+    growing: this process is writing the run.
+    """
     check = _Check(folder, spec)
     check.temporary_files()
     known = check.statements()
     marks = check.requests(known)
+    check.planned(known)
     check.answers("responses.jsonl", Response, marks, _ANSWERED)
     check.answers("logprobs.jsonl", LogProb, marks, _ANSWERED)
     check.answers("failures.jsonl", Failure, marks, _FAILED)
     check.complete(marks)
     for number, path in enumerate(sorted((folder / "judgments").glob("*.jsonl"))):
         check.judgments(path.stem, marks, _FIRST_JUDGE << number)
+    check.seals(growing)
     check.scores()
     return check.report()
 
@@ -61,6 +70,9 @@ class _Check:
         self.folder, self.spec = folder, spec
         self._lines: list[str] = []
         self._kinds: Counter[str] = Counter()
+        self._seals: set[str] | None = None  # names; None if they cannot be read
+        # (statement, language) -> (probe, decode) -> number of requests
+        self._asked: defaultdict[tuple[str, str], Counter[tuple[str, str]]] = defaultdict(Counter)
         self._texts: dict[str, int] = {}  # request -> hash of the texts that are scored for it
 
     def problem(self, kind: str, where: str, what: str) -> None:
@@ -106,13 +118,15 @@ class _Check:
             name = path.relative_to(self.folder).as_posix()
             self.problem("temporary", name, "left over from an interrupted write; delete it")
 
-    def statements(self) -> set[tuple[str, str]]:
-        """Check the statements against the spec, and return their (id, language)."""
-        known: set[tuple[str, str]] = set()
+    def statements(self) -> dict[tuple[str, str], int]:
+        """Check the statements against the spec; return (id, language) -> number of options."""
+        known: dict[tuple[str, str], int] = {}
 
         def passing() -> Iterator[Statement]:
             for _, statement in self.read("statements.jsonl", Statement):
-                known.add((statement.id, statement.lang))
+                options = statement.extra.get("options")
+                several = len(options) if isinstance(options, list | dict) else 0
+                known[statement.id, statement.lang] = several
                 yield statement
 
         found = statements_hash(passing())
@@ -122,7 +136,7 @@ class _Check:
             )
         return known
 
-    def requests(self, known: set[tuple[str, str]]) -> dict[str, int]:
+    def requests(self, known: Collection[tuple[str, str]]) -> dict[str, int]:
         """Check the requests, as far as they can be derived anew; return request id -> 0."""
         marks: dict[str, int] = {}
         for where, r in self.read("requests.jsonl", Request):
@@ -136,16 +150,61 @@ class _Check:
                 self.problem("statement", where, f"statement {r.statement} ({r.lang}) is not there")
             if r.pack != self.spec.pack:
                 self.problem("pack", where, f"pack {r.pack} is not run.json's {self.spec.pack}")
-            if r.id in marks:
-                self.problem("twice", where, f"request {r.id} is there twice")
             if r.decode not in self.spec.decode and self.spec.decode != ("recorded",):
                 self.problem("decode", where, f"decode {r.decode!r} is not run.json's")
+            if r.id in marks:
+                self.problem("twice", where, f"request {r.id} is there twice")
+            else:
+                self._asked[r.statement, r.lang][r.probe, r.decode] += 1
             marks[r.id] = _DECODES.get(r.decode, 0)
             if r.decode == "score":
                 self._texts[r.id] = _hash(
                     (a, text) for a, some in r.options.items() for text in some
                 )
         return marks
+
+    def planned(self, known: Mapping[tuple[str, str], int]) -> None:
+        """Count again what run.json plans: statements × probes × wordings × samples."""
+        asked = self._asked
+        usual: dict[tuple[str, int, str, str], int] = {}  # most requests about a statement
+        for (name, lang), options in known.items():
+            for (probe, decode), count in asked.get((name, lang), {}).items():
+                key = (lang, options, probe, decode)
+                usual[key] = max(count, usual.get(key, 0))
+        lacking = {}
+        for (name, lang), options in known.items():
+            wanted = self._wanted(lang, options, usual)
+            found = asked.get((name, lang), Counter())
+            if left := sum(max(0, n - found[part]) for part, n in wanted.items()):
+                lacking[f"{name} ({lang})"] = left
+        if lacking:
+            self.problem(
+                "planned",
+                "requests.jsonl",
+                f"{many(sum(lacking.values()), 'request')} about {many(len(lacking), 'statement')} "
+                f"of statements.jsonl, which run.json plans, are not there; first {min(lacking)}",
+            )
+
+    def _wanted(
+        self, lang: str, options: int, usual: Mapping[tuple[str, int, str, str], int]
+    ) -> dict[tuple[str, str], int]:
+        """Return (probe, decode) -> number of requests that a statement must have at least.
+
+        usual: the most that a statement of the language has, with this number of options. Where a
+        number of wordings was drawn, statements can differ, and only the samples are counted.
+        """
+        spec = self.spec
+        parts = {(probe, decode) for _, _, probe, decode in usual}
+        if spec.decode != ("score",):
+            decodes = (
+                {decode for _, decode in parts} if spec.decode == ("recorded",) else spec.decode
+            )
+            parts = {(probe, decode) for probe in spec.probes for decode in decodes or {"free"}}
+        drawn = spec.wordings.isdecimal()
+        least = {part: 1 if part[1] == "logprob" else spec.samples for part in parts}
+        if drawn:
+            return least
+        return {part: max(n, usual.get((lang, options, *part), 0)) for part, n in least.items()}
 
     def answers(
         self, name: str, kind: type[Response | LogProb | Failure], marks: dict[str, int], mark: int
@@ -224,21 +283,37 @@ class _Check:
         note, read, only = f"judgments/{judge}.json", 0, ""
         for where, judged in self.read(note, Judged):
             read, only = sum(_DECODES.get(d, 0) for d in judged.reads), judged.only
-            with (self.folder / name).open("rb") as file:
+            with door.reading(self.folder / name) as file:
                 found = hashlib.file_digest(file, "sha256").hexdigest()[:16]
             if judged.hash != found:
                 self.problem("hash", where, f"{name} was changed after it was written; judge again")
         return read, only
+
+    def seals(self, growing: bool) -> None:
+        """Check that the records are those that were sealed, and what the scores were made of."""
+        try:
+            chain = seal.read(self.folder)
+        except RunError as error:
+            where, _, what = str(error).removeprefix(f"{self.folder}{os.sep}").partition(": ")
+            self.problem("seal", where, what)
+            return
+        for where, what in seal.problems(self.folder, chain, growing):
+            self.problem("seal", where, what)
+        self._seals = {one.short for one in chain}
 
     def scores(self) -> None:
         path = self.folder / "scores.json"
         if not path.exists():
             return
         try:
-            for row in json.loads(path.read_bytes()):
-                Score.from_dict(row)
+            scores = [Score.from_dict(row) for row in json.loads(door.content(path))]
         except (OSError, ValueError, TypeError, AttributeError, RunError) as error:
             self.problem("malformed", "scores.json", f"{error}; score again")
+            return
+        made = {found[1] for score in scores for found in _SEAL.finditer(score.signature)}
+        for name in () if self._seals is None else sorted(made - self._seals):
+            what = f"made of records with the seal {name}, which is not this run's; score again"
+            self.problem("seal", "scores.json", what)
 
 
 def _hash(texts: Iterable[tuple[str, str]]) -> int:

@@ -280,6 +280,14 @@ def chat(
         if name not in pack.probes:
             raise registry.unknown(task.probe, name, list(pack.probes))
     asked = [p for p in pack.probes if p in ask.probes] or list(probes or pack.probes)
+    for judge in judges:
+        fits = getattr(judge, "fits", lambda probe: True)
+        for name in asked:
+            if not fits(pack.probes[name]):
+                raise InputError(
+                    f"the judge {judge.name} cannot read the replies to the probe {name!r} of "
+                    f"{pack.id}; leave it out (--probe), or say in its pack.toml how it is read"
+                )
     sampling, samples = ask.sampling or task.sampling, ask.samples or task.samples
     if samples > 1 and not sampling.temperature and ask.engine != "replay":
         raise InputError(

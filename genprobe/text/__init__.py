@@ -30,6 +30,8 @@ _MARKS = (
 HAN = "\u3400-\u4dbf\u4e00-\u9fff\uf900-\ufaff"
 TOKEN = re.compile(rf"[{HAN}]|[^\W_{HAN}](?:[^\W_{HAN}]|[{_MARKS}]|'(?=[^\W\d_]))*")
 
+_DIGIT = re.compile(r"[^\D0-9]")
+
 # Invisible characters (joiners, soft hyphen, bidi controls, BOM), the Arabic tatweel and short
 # vowels, and the replacement character that stands for a cut-off byte sequence.
 _INVISIBLE = re.compile(
@@ -41,6 +43,13 @@ _INVISIBLE = re.compile(
 # UAX 15), and normalisation takes quadratic time to sort them.
 _IN_A_ROW = rf"[{_MARKS}\u20d0-\u20ff\ufe20-\ufe2f]"
 _TOO_MANY = re.compile(rf"({_IN_A_ROW}{{30}}){_IN_A_ROW}+")
+
+
+def nfc(text: str) -> str:
+    """Normalise a text to NFC. Of more than 30 combining marks in a row, the first 30 are kept."""
+    if text.isascii():
+        return text
+    return unicodedata.normalize("NFC", _TOO_MANY.sub(r"\1", text) if len(text) > 60 else text)
 
 
 def visible(text: str) -> str:
@@ -98,7 +107,17 @@ def origin(source: str, start: int, end: int, fold: Mapping[str, str] | None = N
 def natural(name: str) -> list[str | int]:
     """Make a sort key for names by which step-9 comes before step-10."""
     parts = re.split(r"([0-9]+)", name.casefold())
-    return [int(part) if at % 2 else part for at, part in enumerate(parts)]
+    return [_size(part) if at % 2 else part for at, part in enumerate(parts)]
+
+
+def _size(digits: str) -> int:
+    """Return a number; of more digits than Python converts, one that is larger than all others."""
+    return int(digits) if len(digits) <= 4000 else 10**4000 + len(digits)
+
+
+def western(text: str) -> str:
+    """Write the digits of any script as 0 to 9; the length of the text stays the same."""
+    return _DIGIT.sub(lambda digit: str(unicodedata.decimal(digit[0])), text)
 
 
 def replace(text: str, fold: Mapping[str, str]) -> str:
@@ -252,7 +271,10 @@ def _begin(pattern: str) -> frozenset[str]:
 
 def _whole_word(text: str, split: bool) -> str:
     """Return the first token of a text if appended text cannot make it longer, else ""."""
-    match = re.search(r"\S+", text) if split else TOKEN.search(text)
+    if split:
+        word, space, _ = text.lstrip(" ").partition(" ")
+        return word if space else ""
+    match = TOKEN.search(text)
     return match.group() if match and text[match.end() : match.end() + 1].isspace() else ""
 
 
@@ -349,6 +371,48 @@ def _loose_echo(prompt: str, response: str, start: int) -> int:
     if i < len(want) and i < min(12, len(want)):
         return 0
     return at
+
+
+# A line that begins with a label: "Statement 3: …", "**Q:** …".
+_LABEL = re.compile(
+    r"^[^\w\n]{0,6}([^\W\d_]{1,20}(?: [^\W\d_]{1,20})?)[ \d]{0,4}[:：]", re.MULTILINE
+)
+# A heading that counts: "## Item 2".
+_COUNTED = re.compile(
+    r"^#{1,6} [*_]{0,3}([^\W\d_]{1,16}(?: [^\W\d_]{1,16})?) ?([2٢২२])\b", re.MULTILINE
+)
+_ONES = {"2": "1", "٢": "١", "২": "১", "२": "१"}
+_TURN = re.compile(
+    r"^[^\w\n]{0,6}(?:<\|)?(?:user|human|instruction)(?:\|>)?[^\w\n]{0,3}(?:[:：]|$)",
+    re.MULTILINE | re.IGNORECASE,
+)
+
+
+def next_item(prompt: str, reply: str) -> int:
+    """Return the offset at which a reply goes on to an item that nobody asked about.
+
+    It begins with a line that has a label of the prompt's own layout ("Statement: …"; the last
+    label of a prompt may announce the answer), a heading that counts a second item without a first
+    one ("## Item 2"), or opens a turn of the user. The first line of the reply is always kept.
+    """
+    first = len(reply) - len(reply.lstrip())
+    first = reply.find("\n", first)
+    if first < 0:
+        return len(reply)
+    end = len(reply)
+    if turn := _TURN.search(reply, first):
+        end = turn.start()
+    for counted in _COUNTED.finditer(reply, first, end):
+        one = re.compile(rf"{re.escape(counted[1])} ?{_ONES[counted[2]]}(?!\d)")
+        if not one.search(reply, 0, counted.start()):
+            end = counted.start()
+            break
+    labels = [found[1].casefold() for found in _LABEL.finditer(prompt)]
+    asked = set(labels[:-1] if prompt.rstrip().endswith((":", "：")) else labels)
+    for found in _LABEL.finditer(reply, first, end) if asked else ():
+        if found[1].casefold() in asked:
+            return found.start()
+    return end
 
 
 _PLURALS = {

@@ -12,8 +12,9 @@ from pathlib import Path
 from typing import Any
 
 from genprobe.errors import InputError
+from genprobe.records import fits
 from genprobe.resources import packs, registry
-from genprobe.resources.packs import file_hash, no_more, read_toml, string, strings, table
+from genprobe.resources.packs import file_hash, no_more, read_toml, shaped, string, strings, table
 
 LABELS = ("negative", "neutral", "positive")
 ENGINES = ("linear", "story", "transformers", "vader")
@@ -225,8 +226,8 @@ def _measured(row: Mapping[str, Any], path: Path) -> tuple[Measured, ...]:
         return ()
     keys, more = {"on", "n", "metric", "value", "low", "high"}, {"kind", "lang"}
     if (
-        not isinstance(value, list)
-        or not value
+        not value
+        or not fits(value, list[dict[str, Any]])
         or any(not keys <= set(v) <= keys | more for v in value)
         or any(v.get("kind", KINDS[0]) not in KINDS for v in value)
     ):
@@ -234,6 +235,9 @@ def _measured(row: Mapping[str, Any], path: Path) -> tuple[Measured, ...]:
             f'{path}: measured must be "{NOT_MEASURED}" or [[measured]] tables with '
             f"{', '.join(Measured.__annotations__)} (kind: {', '.join(KINDS)})"
         )
+    for part in value:
+        texts, numbers = ("on", "metric", "kind", "lang"), ("value", "low", "high")
+        shaped(part, dict.fromkeys(texts, str) | dict.fromkeys(numbers, float) | {"n": int}, path)
     return tuple(Measured(**part) for part in value)
 
 

@@ -35,6 +35,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from genprobe.errors import InputError
+from genprobe.files import door
 
 Array = NDArray[Any]
 
@@ -253,7 +254,7 @@ def read(path: Path, folder: Folder, sha256: str = "") -> Linear:
     Raises InputError if it is not such a file, or not the one for which the card was written.
     """
     try:
-        data = path.read_bytes()
+        data = door.content(path)
     except OSError as error:
         raise InputError(f"{path}: cannot be read ({error.strerror})") from None
     start = len(MAGIC) + 24

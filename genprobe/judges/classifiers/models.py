@@ -18,6 +18,7 @@ from collections.abc import Mapping, Sequence
 from typing import Any, NamedTuple, Protocol
 
 from genprobe.errors import EngineError
+from genprobe.files import door
 from genprobe.judges.classifiers.cards import Card, load
 
 _PLACES = 4  # decimal places of a transformer's probabilities; further ones depend on the batch
@@ -228,10 +229,14 @@ class Transformer:
 
         self.card, self._batch = card, batch
         beside = card.path.parent / card.model
+        if beside.is_dir():
+            door.need_own(beside)
         source = str(beside) if beside.is_dir() else card.model
         options = {"revision": card.revision} if card.revision and not beside.is_dir() else {}
         try:
-            self._tokenizer = transformers.AutoTokenizer.from_pretrained(source, **options)
+            self._tokenizer = transformers.AutoTokenizer.from_pretrained(
+                source, trust_remote_code=False, **options
+            )
             self._net, info = transformers.AutoModelForSequenceClassification.from_pretrained(
                 source, output_loading_info=True, trust_remote_code=False, **options
             )

@@ -32,6 +32,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from genprobe.errors import InputError
+from genprobe.files import door
 from genprobe.judges.classifiers.linear import batches
 
 Array = NDArray[Any]
@@ -257,7 +258,7 @@ def read(path: Path, sha256: str = "") -> StoryModel:
     Raises InputError if it is not such a file, or not the one for which the card was written.
     """
     try:
-        data = path.read_bytes()
+        data = door.content(path)
     except OSError as error:
         raise InputError(f"{path}: cannot be read ({error.strerror})") from None
     wrong = InputError(f"{path}: not the weights of a classifier of stories; train it again")

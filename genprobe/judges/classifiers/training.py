@@ -6,6 +6,7 @@ from pathlib import Path
 from typing import Any
 
 from genprobe.errors import InputError
+from genprobe.files import disk
 from genprobe.judges.classifiers.cards import NOT_MEASURED, Card, load, read_card
 from genprobe.judges.classifiers.models import folder
 
@@ -66,9 +67,10 @@ def train(
         f"macro F1 over five folds: {folds:.3f} at {threshold:.2f}, with the threshold chosen in "
         f"the same folds"
     )
-    out.with_suffix(".bin").write_bytes(data)
+    disk.replace_bytes(out.with_suffix(".bin"), [data])
     sha256 = hashlib.sha256(data).hexdigest()
-    out.write_text(_card_text(base, out, Path(path).name, len(texts), sha256, used, threshold))
+    card = _card_text(base, out, Path(path).name, len(texts), sha256, used, threshold)
+    disk.replace(out, [card], "utf-8")
     note(f"{out.with_suffix('.bin')}: SHA-256 {sha256}")
     load.cache_clear()
     return read_card(out)

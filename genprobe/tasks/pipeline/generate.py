@@ -19,6 +19,7 @@ WRITTEN = ("free", "choice")
 # Kinds of failures that would occur again -> description and cure.
 LASTING = {
     "too-long": "too long for the model (give it a longer context, or shorter statements)",
+    "too-large": "too large to be an answer (failures.jsonl names the limit, which can be raised)",
     "unscorable": "nothing that the model can score",
 }
 

@@ -37,12 +37,12 @@ def judge(
     judges = list(judges)
     wanted = of_kind(run, only) if only else None
     # Items for several judges are made once, unless they are too many to keep in memory.
-    kept = list(_items(run)) if len(judges) > 1 and run.small else None
+    kept = list(items_of(run)) if len(judges) > 1 and run.small else None
     counts = {}
     for judge in judges:
-        items = (one for one in kept or _items(run) if wanted is None or one[0].id in wanted)
+        items = (one for one in kept or items_of(run) if wanted is None or one[0].id in wanted)
         sign = f"{judge.signature}+only-{only}" if only else judge.signature
-        found = _judge(judge, items, progress)
+        found = judgments_of(judge, items, progress)
         counts[judge.name] = run.write_judgments(judge.name, sign, found, judge.reads, only)
     return counts
 
@@ -66,9 +66,12 @@ def of_kind(run: Run, kind: str) -> frozenset[str]:
     )
 
 
-def _judge(
-    judge: Judge, items: Iterable[tuple[Request, Item]], progress: Callable[[str], None] | None
+def judgments_of(
+    judge: Judge,
+    items: Iterable[tuple[Request, Item]],
+    progress: Callable[[str], None] | None = None,
 ) -> Iterator[Judgment]:
+    """Yield the judgments of the items that a judge reads, in their order."""
     own = ((request.id, item) for request, item in items if request.decode in judge.reads)
     for request, verdict in verdicts(judge, own):
         yield Judgment(
@@ -84,10 +87,11 @@ def _judge(
             progress(judge.name)
 
 
-def _items(run: Run) -> Iterator[tuple[Request, Item]]:
+def items_of(run: Run) -> Iterator[tuple[Request, Item]]:
     """Yield each answered request with the item that a judge reads."""
     for request, answer in run.exchanges():
-        prompt = next(m["content"] for m in reversed(request.messages) if m["role"] == "user")
+        asked = (m["content"] for m in reversed(request.messages) if m["role"] == "user")
+        prompt = next(asked, "")
         item = Item(
             request.lang,
             request.probe,
@@ -195,7 +199,7 @@ def _opened(path: str | Path, note: Note) -> Iterator[tuple[int, dict[str, Any]]
     for number, row in files.numbered_rows(path):
         reply = row.get("response")
         if isinstance(reply, str) and reply.lstrip().startswith('{"status_code"'):
-            with contextlib.suppress(ValueError):
+            with contextlib.suppress(ValueError, RecursionError):
                 reply = json.loads(reply)
         if isinstance(reply, dict | list):
             with problems.at(number):
@@ -356,6 +360,9 @@ def _item(row: dict[str, Any], judge: Judge) -> Item:
     lacking = [n for n in judge.needs if row.get(n) is None and n != "response"]
     if "response" not in row:
         lacking.append("response")
+    reads = row.get("reads")
+    if reads and "probe" in lacking:
+        lacking.remove("probe")  # `reads` says how it is read
     if lacking:
         raise InputError(_lacks(row, judge.name, lacking))
     lang, probe, prompt, response = (
@@ -365,6 +372,8 @@ def _item(row: dict[str, Any], judge: Judge) -> Item:
     reasoning, source, finish = (v if isinstance(v, str) else "" for v in apart)
     opened = thoughts.opens(prompt)
     found = Item(lang, probe, prompt, response, (), reasoning or None, source, finish, opened)
+    if isinstance(reads, str) and "probe" in judge.needs:
+        found = found._replace(reads=reads)
     if "options" not in judge.needs:
         return found
     options = _options(row["options"])
@@ -373,7 +382,7 @@ def _item(row: dict[str, Any], judge: Judge) -> Item:
 
 def _marks(cell: Any, options: tuple[str, ...]) -> tuple[str, ...]:
     """Return the labels of the options of a row, one for each option; in a CSV file as JSON."""
-    with contextlib.suppress(ValueError):
+    with contextlib.suppress(ValueError, RecursionError):
         cell = json.loads(cell) if isinstance(cell, str) else cell
     if cell is None or (not cell and isinstance(cell, list | tuple | str)):
         return ()
@@ -384,7 +393,7 @@ def _marks(cell: Any, options: tuple[str, ...]) -> tuple[str, ...]:
 
 def _options(cell: Any) -> tuple[str, ...]:
     """Return the options of a row: a list of texts, in a CSV file as JSON."""
-    with contextlib.suppress(ValueError):
+    with contextlib.suppress(ValueError, RecursionError):
         cell = json.loads(cell) if isinstance(cell, str) else cell
     texts = list(cell) if isinstance(cell, list | tuple) else []
     if len(texts) < 2 or not all(isinstance(text, str) and text.strip() for text in texts):

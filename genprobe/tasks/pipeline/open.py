@@ -7,13 +7,15 @@ import dataclasses
 import importlib.util
 import json
 import os
-from collections.abc import Sequence
+from collections.abc import Iterable, Sequence
 from pathlib import Path
 from typing import Any
+from urllib.parse import urlsplit
 
 from genprobe.engines import Options, Thinking, control
 from genprobe.engines.control import thoughts
 from genprobe.errors import Caution, InputError
+from genprobe.files import door
 from genprobe.resources import models, registry
 
 SCORER = "open_scorer"  # the function of an engine module that opens a scorer
@@ -66,6 +68,7 @@ def told(options: Options, given: dict[str, Any]) -> Options:
         request_args=_pairs("--request-arg", given.pop("request_args", ()), strict=True),
         headers=_pairs("--header", given.pop("headers", ()), plain=True),
         key_env=given.pop("key_env", None) or "",
+        http_key=given.pop("http_key", False),
     )
 
 
@@ -113,7 +116,7 @@ def system_text(given: str | None) -> str:
     if not given or not given.startswith("@"):
         return given or ""
     try:
-        text = Path(given[1:]).expanduser().read_text(encoding="utf-8-sig").strip()
+        text = door.content(Path(given[1:]).expanduser()).decode("utf-8-sig").strip()
     except (OSError, UnicodeDecodeError) as error:
         reason = getattr(error, "strerror", None) or "it is not in UTF-8"
         raise InputError(f"--system {given}: cannot be read ({reason})") from None
@@ -203,7 +206,8 @@ def open_engine(engine: str, model: str | None, options: Options, scores: bool =
         base_url=options.base_url or known.base_url or None,
         revision=options.revision or known.revision or None,
         dtype=options.dtype or known.dtype or None,
-        key_env=options.key_env or known.api_key_env,
+        headers=_headers(known, options),
+        key_env=options.key_env or _key_env(known, options),
         name=model or "",
     )
     why = ""
@@ -225,6 +229,58 @@ def open_engine(engine: str, model: str | None, options: Options, scores: bool =
     if why:
         options.note(f"engine: {engine} ({why})")
     return found
+
+
+def _own_server(known: models.Model, options: Options) -> bool:
+    """Return whether the server is the one for which a model's headers and key are meant."""
+    url = options.base_url or known.base_url
+    return bool(url) and url.rstrip("/") == known.base_url.rstrip("/")
+
+
+def _headers(known: models.Model, options: Options) -> dict[str, str]:
+    """Join a model's headers with those of the command line, which take precedence."""
+    given = {name.lower() for name in options.headers}
+    own = known.headers if _own_server(known, options) else {}
+    return {n: v for n, v in own.items() if n.lower() not in given} | dict(options.headers)
+
+
+def _key_env(known: models.Model, options: Options) -> str:
+    own = _own_server(known, options) or not known.base_url
+    return known.api_key_env if own else ""
+
+
+def need_one_host(asked: Iterable[tuple[str | None, Options]]) -> None:
+    """Raise InputError if a secret that is given once would go to several hosts.
+
+    asked: each model, and the options with which it is opened.
+    """
+    hosts: dict[tuple[str, str], set[str]] = {}  # (what is sent, the cure) -> hosts
+    for model, options in asked:
+        known = models.Model("", "")
+        with contextlib.suppress(InputError):
+            known = _resolved(model, options)
+        host = urlsplit(options.base_url or known.base_url).hostname
+        if not host:
+            continue
+        secrets = [
+            (f"--header {name}", f"headers = {{ {name} = {json.dumps(value)} }}")
+            for name, value in options.headers.items()
+            if "$" in value
+        ]
+        if options.key_env:
+            how = f"api_key_env = {json.dumps(options.key_env)}"
+            secrets.append((f"--api-key-env {options.key_env}", how))
+        elif os.environ.get("GENPROBE_API_KEY") and not _key_env(known, options):
+            secrets.append(("GENPROBE_API_KEY", 'api_key_env = "NAME"'))
+        for secret in secrets:
+            hosts.setdefault(secret, set()).add(host)
+    for (what, how), found in hosts.items():
+        if len(found) > 1:
+            several = " and ".join(sorted(found))
+            raise InputError(
+                f"{what}: a secret goes to one host, and the models are on {several}; give each "
+                f"its own in the file of models: {how}"
+            )
 
 
 def _open(engine: str, model: str, options: Options, scores: bool) -> Any:

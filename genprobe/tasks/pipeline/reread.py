@@ -1,0 +1,135 @@
+"""Check that the judgments of a run are about its replies as they are now."""
+
+from __future__ import annotations
+
+import inspect
+import math
+import unicodedata
+from collections.abc import Iterator
+from typing import Any, NamedTuple
+
+from genprobe.judges import Item, Judge
+from genprobe.records import Judgment
+from genprobe.resources import registry
+from genprobe.runs.run import Run
+from genprobe.tasks.pipeline.judge import items_of, judgments_of
+from genprobe.text import many
+
+SHOWN = 20  # most differences of one judge that are listed; the rest are counted
+# Judges whose evidence is always words of the reply, in the spelling of the reply.
+_QUOTING = ("yesno", "refusal")
+
+
+class Reread(NamedTuple):
+    """What is wrong with the judgments, and judge -> why its replies were not read again."""
+
+    problems: list[str]
+    left: dict[str, str]
+
+
+def reread(run: Run, every: bool = False) -> Reread:
+    """Read the replies of a run again with the judges that have read them.
+
+    Where the judge is another version now, only its evidence is looked up in the replies. every:
+    read again also with a classifier, which may be slow.
+    """
+    found = Reread([], {})
+    for name, signature in run.judges().items():
+        if name not in registry.names("judges"):
+            continue
+        why, judge = _again(name, signature, every)
+        if judge is not None:
+            lines = _differences(run, judge)
+        else:
+            found.left[name] = why
+            lines = _unsupported(run, name) if name in _QUOTING else iter(())
+        found.problems.extend(_first(name, lines))
+    return found
+
+
+def _again(name: str, signature: str, every: bool) -> tuple[str, Judge | None]:
+    """Return the judge with this signature, or why there is none."""
+    make = registry.module("judges", name).make
+    takes = inspect.signature(make).parameters
+    if "engine" in takes:
+        return "it asks a model", None
+    if "classifier" in takes and not every:
+        return "it has a classifier; --recompute reads them again", None
+    judge: Judge = make()
+    if judge.signature != signature:
+        return f"they were read by {signature}, and this is {judge.signature}", None
+    return "", judge
+
+
+def _first(name: str, lines: Iterator[str]) -> Iterator[str]:
+    count = 0
+    for count, line in enumerate(lines, 1):
+        if count <= SHOWN:
+            yield f"judgments/{name}.jsonl: {line}"
+    if count > SHOWN:
+        yield f"judgments/{name}.jsonl: {count - SHOWN} more like this"
+
+
+def _differences(run: Run, judge: Judge) -> Iterator[str]:
+    """Yield a line for each reply that the judge reads in another way than is stored."""
+    stored = run.judgments(judge.name)
+    one, met, total = next(stored, None), 0, 0
+    for again in judgments_of(judge, items_of(run)):
+        total += 1
+        if one is None or one.request != again.request:
+            continue  # the order and what is missing are told by `Run.verify`, or below
+        met += 1
+        if not _same(one, again):
+            stored_as = f"request {one.request} is stored as {_said(one)}"
+            yield f"{stored_as}, and read again as {_said(again)}"
+        one = next(stored, None)
+    if one is not None:
+        left = f"{many(total - met, 'reply')} could not be compared"
+        yield f"from request {one.request} on not in the order of the plan; {left}; judge again"
+
+
+def _same(one: Judgment, again: Judgment) -> bool:
+    """Tell whether two judgments agree; numbers may differ in their last digits."""
+    mine, theirs = ({"score": j.score, **j.fields} for j in (one, again))
+    words = (one.label, one.rule, one.evidence) == (again.label, again.rule, again.evidence)
+    return (
+        words
+        and mine.keys() == theirs.keys()
+        and all(_close(value, theirs[key]) for key, value in mine.items())
+    )
+
+
+def _close(a: Any, b: Any) -> bool:
+    if isinstance(a, dict) and isinstance(b, dict):
+        return a.keys() == b.keys() and all(_close(a[key], b[key]) for key in a)
+    if isinstance(a, float) and isinstance(b, float | int):
+        return math.isclose(a, b, abs_tol=1e-4)
+    return bool(a == b)
+
+
+def _said(one: Judgment) -> str:
+    words = f" ({one.evidence[:40]!r})" if one.evidence else ""
+    return f"{one.label[:40]}, {one.rule[:40]}{words}"
+
+
+def _unsupported(run: Run, name: str) -> Iterator[str]:
+    """Yield a line for each judgment whose evidence does not stand in the reply."""
+    stored = run.judgments(name)
+    one = next(stored, None)
+    for request, item in items_of(run):
+        if one is not None and one.request == request.id:
+            if one.evidence and _letters(one.evidence) not in _text(item):
+                yield f"request {one.request}: {one.evidence[:40]!r} does not stand in the reply"
+            one = next(stored, None)
+    if one is not None:
+        yield f"from request {one.request} on not in the order of the plan; judge again"
+
+
+def _text(item: Item) -> str:
+    return _letters(f"{item.response}\n{item.reasoning or ''}")
+
+
+def _letters(text: str) -> str:
+    """Return the letters, signs and digits of a text, so that spaces and case do not count."""
+    folded = unicodedata.normalize("NFKC", text).casefold()
+    return "".join(c for c in folded if unicodedata.category(c)[0] in "LMN")
