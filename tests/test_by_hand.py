@@ -204,14 +204,26 @@ def test_mcnemar_and_holm_of_two_runs(tmp_path, shares):
     both = pd.DataFrame(said)
     expected = []
     for name, word in (("endorsed", "Yes."), ("yes", "Yes."), ("no", "No.")):
-        kept = both[(both != "").all(axis=1)] if name == "endorsed" else both
-        hits = kept == word
+        hits, clear = both == word, both != ""
         one = int((hits["one"] & ~hits["two"]).sum())
         other = int((hits["two"] & ~hits["one"]).sum())
         difference = got[name, "difference"]
-        assert difference.n == len(kept)
         assert difference.n + sum(difference.excluded.values()) == len(both)
-        assert difference.value == pytest.approx((other - one) / len(kept))  # second minus first
+        if name == "endorsed":  # each model's own clear answers, which are not the same
+            assert difference.n == int(clear.any(axis=1).sum())
+            rates = [hits[side].sum() / clear[side].sum() for side in ("one", "two")]
+            for side, rate in zip("ab", rates, strict=True):
+                assert got[name, side].value == pytest.approx(rate)
+            assert difference.value == pytest.approx(rates[1] - rates[0])  # second minus first
+            least = (hits["two"].sum() - hits["one"].sum()) / len(both)
+            most = ((hits | ~clear)["two"].sum() - (hits | ~clear)["one"].sum()) / len(both)
+            ends = [least, most, difference.value]
+            assert difference.bounds == pytest.approx([min(ends), max(ends)])
+            assert (name, "mcnemar-p") not in got
+            expected.append(got[name, "swap-p"].value)
+            continue
+        assert difference.n == len(both)
+        assert difference.value == pytest.approx((other - one) / len(both))
         p = got[name, "mcnemar-p"]
         assert p.n == one + other and p.value == pytest.approx(binomial_mid_p(one, other))
         expected.append(p.value)
@@ -237,11 +249,11 @@ def test_differences_of_two_runs(tmp_path):
         clear = rows[rows["response"] != ""]
         hit = (clear["response"] == "Yes.") == (clear["probe"] == "agreement")
         shares[model] = hit.set_axis(clear["statement"] + clear["probe"]).astype(float)
-    pairs = pd.concat(shares, axis=1, join="inner")
+    pairs = pd.concat(shares, axis=1)
     found = compare(tmp_path / "one", tmp_path / "two", metrics=["endorsed"])
     (score,) = [s for s in found if s.metric == "difference"]
     assert score.n == len(pairs)
-    expected = float(pairs["two"].mean() - pairs["one"].mean())  # second minus first
+    expected = float(shares["two"].mean() - shares["one"].mean())  # second minus first
     assert score.value == pytest.approx(expected)
 
 
@@ -300,7 +312,7 @@ def test_the_ranking_of_four_runs(tmp_path, shares):
     )
     (found,) = json.loads(out.stdout)["rankings"]
     found = json.loads(json.dumps(found).replace('.csv"', '"'))  # a recording is its model
-    hits, sizes = {}, {}
+    hits, sizes, planned = {}, {}, len(keys)
     for model in models:
         for (name, probe), text in reads_the_run(tmp_path / model).items():
             if text:
@@ -308,17 +320,17 @@ def test_the_ranking_of_four_runs(tmp_path, shares):
                 hits[model, name] = hits.get((model, name), 0) + says
                 sizes[model, name] = sizes.get((model, name), 0) + 1
     shared = [name for name in names if all((model, name) in sizes for model in models)]
-    n, rates, error = len(shared), {}, {}
+    n, rates, error, ends = len(names), {}, {}, {}
     for model in models:
-        total = sum(sizes[model, name] for name in shared)
-        rates[model] = sum(hits[model, name] for name in shared) / total
-        error[model] = [
-            (hits[model, name] - rates[model] * sizes[model, name]) / total for name in shared
-        ]
+        own = {name: (hits.get((model, name), 0), sizes.get((model, name), 0)) for name in names}
+        hit, total = (sum(part) for part in zip(*own.values(), strict=True))
+        rates[model] = hit / total
+        error[model] = [(k - rates[model] * size) / total for k, size in own.values()]
+        ends[model] = hit / planned, (hit + planned - total) / planned
     order = sorted(models, key=lambda model: -rates[model])
     assert found["statements"] == n and found["wordings"] == 1
-    assert found["statements_not_shared"] == len(names) - n > 0
-    assert f"based on {n} statements; {len(names) - n} more count for none" in found["told"]
+    assert found["statements_not_shared"] == n - len(shared) > 0
+    assert f"based on {n} statements; to {n - len(shared)} of them one of" in found["told"]
     assert list(found["values"]) == order
     assert list(found["values"].values()) == pytest.approx([rates[model] for model in order])
     differ = set()
@@ -329,7 +341,9 @@ def test_the_ranking_of_four_runs(tmp_path, shares):
         gap = rates[pair["a"]] - rates[pair["b"]]
         assert pair["difference"] == pytest.approx(gap)
         assert [pair["low"], pair["high"]] == pytest.approx([gap - wide, gap + wide], abs=2e-3)
-        if abs(gap) > wide:
+        gaps = [x - y for x, y in zip(ends[pair["a"]], ends[pair["b"]], strict=True)]
+        assert pair["bounds"] == pytest.approx([min(*gaps, gap), max(*gaps, gap)])
+        if abs(gap) > wide and pair["bounds"][0] * pair["bounds"][1] > 0:
             differ.add(frozenset((pair["a"], pair["b"])))
     assert found["ranking"] == divided(order, differ)
     covariance = [
@@ -445,8 +459,8 @@ def test_what_a_cell_leaves_out_is_its_own():
     assert left_out(found) == {("x", 2): {"not counted in all": 2}, ("y", 4): {}}
     hits, sizes = {}, {}
     for label, one, left in ranking.of_outcomes(both, "endorsed", ["own"]):
-        hits[label["own"]], sizes[label["own"]] = left, one.statements + one.unshared
-    assert hits == {"x": {"unclear": 3}, "y": {}} and sizes == {"x": 3, "y": 4}
+        hits[label["own"]], sizes[label["own"]] = left, (one.statements, one.unshared)
+    assert hits == {"x": {"unclear": 3}, "y": {}} and sizes == {"x": (3, 1), "y": (4, 0)}
 
 
 def test_what_does_not_vary_is_no_certainty():
@@ -472,7 +486,7 @@ def test_a_gate_without_a_clear_answer_does_not_pass(tmp_path):
 
 
 def test_what_two_models_leave_out_adds_up(tmp_path):
-    """What counts for both, for one alone and for none is what was planned, in each cell."""
+    """What counts for either and for none is what was planned, in each cell."""
     rng, words = np.random.default_rng(4), ["yes", "no", "ambiguous"]
     own = list("xxxxxxyyyyyy")
     one, other = (rng.choice(words, 12) for _ in "ab")
@@ -480,13 +494,15 @@ def test_what_two_models_leave_out_adds_up(tmp_path):
     scores = paired.scores(paired.paired(*sides, "endorsed", ["own"]), "a", "b", "")
     clear = pd.DataFrame({"own": own, "a": one != "ambiguous", "b": other != "ambiguous"})
     for cell, rows in clear.groupby("own"):
-        both = int((rows["a"] & rows["b"]).sum())
-        left = {
-            "on one side only": int((rows["a"] ^ rows["b"]).sum()),
-            "on neither side": int((~rows["a"] & ~rows["b"]).sum()),
-        }
+        either = int((rows["a"] | rows["b"]).sum())
+        neither = int((~rows["a"] & ~rows["b"]).sum())
         (score,) = [s for s in scores if s.metric == "difference" and s.by["own"] == cell]
-        assert (score.n, score.excluded) == (both, {k: n for k, n in left.items() if n})
+        left = {"on neither side": neither} if neither else {}
+        assert (score.n, score.excluded) == (either, left)
+        for side in "ab":
+            (score,) = [s for s in scores if s.metric == side and s.by["own"] == cell]
+            assert score.n == int(rows[side].sum())
+            assert score.n + sum(score.excluded.values()) == len(rows)
 
 
 @pytest.mark.parametrize(
@@ -516,7 +532,5 @@ def test_a_run_split_by_values_that_look_alike(tmp_path, values, cells):
     found = genprobe.score(folder, metrics="yes", by="own")
     assert {s.by["own"]: s.n for s in found} == cells
     out = CliRunner().invoke(cli, ["verify", str(folder), "--recompute"])
-    assert (out.exit_code, out.stdout.splitlines()[-1]) == (
-        0,
-        f"{len(cells)} figures computed again, all as stored",
-    )
+    assert out.exit_code == 0
+    assert f"{len(cells)} figures computed again, all as stored" in out.stdout.splitlines()

@@ -23,12 +23,13 @@ from genprobe.tasks.choices import plan
 from genprobe.tasks.pipeline.judge import judge_file
 
 HERE = Path(__file__).parent
-BBQ = HERE.parent.parent / "shared" / "data" / "bbq"
+SHARED = HERE.parent.parent / "shared" / "data"
+BBQ = SHARED / "bbq"
 CODES = registry.names("options")
 
 
-def chosen(lang, options, reply, **more):
-    verdict = choice.make()(Item(lang, "", "", reply, options=tuple(options), **more))
+def chosen(lang, options, reply, prompt="", **more):
+    verdict = choice.make()(Item(lang, "", prompt, reply, options=tuple(options), **more))
     return None if verdict.label == "" else int(verdict.label)
 
 
@@ -47,6 +48,140 @@ def test_replies(lang):
         marks = tuple(row.get("shown", ()))
         meant = None if row.get("undecided") else row["chosen"]  # known not to be understood
         assert chosen(lang, row["options"], row["response"], marks=marks) == meant, row
+
+
+def by_mechanism():
+    text = (HERE / "choices_mechanisms.jsonl").read_text("utf-8")
+    rows = sorted(map(json.loads, text.splitlines()), key=lambda row: row["mechanism"])
+    return [list(same) for _, same in itertools.groupby(rows, lambda row: row["mechanism"])]
+
+
+@pytest.mark.parametrize("rows", by_mechanism(), ids=lambda rows: rows[0]["mechanism"])
+def test_mechanisms(rows):
+    """Replies of ours in 18 languages, by mechanism: none is read as another option than it means,
+    and only those known as such are not understood."""
+    assert {row["lang"] for row in rows} == set(CODES)
+    for row in rows:
+        verdict = choice.make()(
+            Item(
+                row["lang"], "", "", row["response"], (), options=row["options"], marks=row["shown"]
+            )
+        )
+        meant = "" if row["chosen"] is None or row.get("undecided") else str(row["chosen"])
+        assert verdict.label == meant, (row, verdict)
+        if row["chosen"] is None:
+            assert verdict.fields["kind"] == row["kind"], (row, verdict)
+
+
+def test_a_mark_against_its_text_is_a_mismatch():
+    """Either order; both readings are told; not where the mark is of a list of the reply's own."""
+    options, judge = ("The nurse", "The pilot", "Unknown"), choice.make()
+    prompt = "Who was late?\n\nA) The nurse\nB) The pilot\nC) Unknown\n\nAnswer with one letter."
+    for reply in (
+        "B) The nurse",
+        "The nurse (B)",
+        "**B. The nurse**",
+        "The answer is B: the nurse.",
+    ):
+        fields = judge(Item("en", "", prompt, reply, options=options)).fields
+        assert fields["kind"] == "mismatch", reply
+        assert (fields["by_mark"], fields["by_text"]) == ("1", "0"), reply
+    bare = "Who was late?\n- The nurse\n- The pilot\n- Unknown\nAnswer in the same words."
+    assert chosen("en", options, "2. The nurse", prompt=bare) == 0
+    assert chosen("en", options, "A) The nurse", prompt=prompt) == 0
+    fields = judge(Item("en", "", prompt, "The nurse", options=options)).fields
+    assert (fields["by_mark"], fields["by_text"], fields["likely"]) == ("", "", "")
+
+
+def test_marks_are_those_of_the_prompt():
+    for lang, marks, reply, at in (
+        ("kk", "АӘБ", "Б", 2),
+        ("ru", "ABC", "В", 1),
+        ("fa", ("الف", "ب", "پ"), "پ", 2),
+        ("en", "XYZ", "Z", 2),
+        ("zh", "①②③", "②", 1),
+        ("hi", "१२३", "२", 1),
+    ):
+        options = ("Aaba", "Ooko", "Eeme")
+        listed = "\n".join(f"{m}) {o}" for m, o in zip(marks, options, strict=True))
+        assert chosen(lang, options, reply, prompt=f"?\n{listed}\n!") == at, (lang, reply)
+
+
+def test_options_that_are_numbers_or_formulas():
+    options = ("-0.6", "-0.1", "0.1", "0.6")
+    assert [chosen("en", options, o) for o in options] == [0, 1, 2, 3]
+    assert chosen("en", options, "D) 0.6", marks="ABCD") == 3
+    assert chosen("en", options, "The answer is −0.6.") == 0
+    assert chosen("en", ("2", "3", "4", "5"), "A) 2", marks="ABCD") == 0
+    assert chosen("en", ("2", "3", "4", "5"), "The answer is 3.") == 1
+    assert chosen("bn", ("0", "1", "2", "3"), "উত্তর: গ) 2", marks="কখগঘ") == 2
+    assert chosen("fa", ("۱/۳", "۲/۵"), "پاسخ: ۲/۵") == 1
+    formulas = (r"-\frac{1}{2}x", r"\frac{1}{2}x", r"\frac{2}{1}x")
+    assert chosen("en", formulas, r"B) $ \frac{1}{2} x $", marks="ABC") == 1
+
+
+def test_simplified_and_traditional_characters():
+    names = ("张丽娟", "林淑華", "陳麗娟")
+    assert chosen("zh", names, "陈丽娟") == 2 and chosen("zh-Hant", names, "張麗娟") == 0
+    assert chosen("zh", ("頭髮", "头发"), "头发") == 1  # only one and the same: the exact text
+
+
+def test_true_and_false_in_any_gender():
+    for lang, options, reply in (
+        ("it", ("Vero", "Falso"), "Questa affermazione è completamente falsa."),
+        ("es", ("Verdadero", "Falso"), "Esta frase es falsa."),
+        ("fr", ("Vrai", "Faux"), "L'affirmation est fausse."),
+        ("ru", ("Правдивый", "Ложный"), "Это утверждение ложное."),
+        ("pl", ("Prawdziwy", "Fałszywy"), "Ta teza jest fałszywa."),
+        ("hi", ("सच्चा", "झूठा"), "यह बात झूठी है।"),
+    ):
+        assert chosen(lang, options, reply) == 1, reply
+
+
+def test_a_reply_ends_where_the_next_item_begins():
+    options = ("The nurse", "The pilot", "Unknown")
+    listed = "A) {}\nB) {}\nC) Unknown"
+    ask = "The nurse met the pilot.\nWho was late?\n\n" + listed.format(*options)
+    other = "The cook met the clerk.\nWho was early?\n\n" + listed.format("The cook", "The clerk")
+    assert chosen("en", options, f"C\n\n{other}\n\nThe answer is A.", prompt=ask) == 2
+    assert chosen("en", options, f"C\n\n{ask}\n\nThe answer is A.", prompt=ask) == 2
+    labelled = f"Question: Who was late?\n{listed.format(*options)}\nAnswer:"
+    again = "B\nQuestion: Who was early?\nThe answer is A."
+    assert chosen("en", options, again, prompt=labelled) == 1
+    assert chosen("en", options, f"Let us see.\n\n{ask}\n\nThe answer is A.", prompt=ask) == 0
+
+
+def test_what_a_step_cannot_tell_is_unsure():
+    """It is withheld, and shown as likely; so is what hesitates, without a likely option."""
+    judge, options = choice.make(), ("The nurse", "The pilot", "Unknown")
+    for reply, likely in (
+        ("The nurse slept on the train, the pilot read.", "0"),
+        ("I waver. The nurse was near, but the pilot had the key.", ""),
+    ):
+        verdict = judge(Item("en", "", "", reply, options=options))
+        assert (verdict.label, verdict.fields["kind"]) == ("", "unsure"), reply
+        assert verdict.fields["likely"] == likely, reply
+    assert chosen("en", options, "I waver, but my answer is the pilot.") == 1
+
+
+@pytest.mark.skipif(not SHARED.is_dir(), reason="../shared/data is not here")
+@pytest.mark.parametrize(
+    ("name", "right", "wrong"),
+    [("modern/mechanisms-choices.jsonl", 140, 0), ("real/choices.jsonl", 162, 0)],
+)
+def test_replies_of_others(name, right, wrong):
+    """Written by mechanism by others, and real ones labelled by people (docs/choices.md)."""
+    judge, count = choice.make(), Counter()
+    for row in map(json.loads, (SHARED / name).read_text("utf-8").splitlines()):
+        if row.get("sure", True):
+            options, marks = tuple(row["options"]), tuple(row.get("shown") or ())
+            item = Item(row["lang"], "", row["prompt"], row["response"], (), options=options)
+            label = judge(item._replace(marks=marks)).label
+            meant = row["gold"] if "gold" in row else row["chosen"]
+            count[
+                "right" if label == ("" if meant is None else str(meant)) else label and "wrong"
+            ] += 1
+    assert count["right"] >= right and count["wrong"] <= wrong, count
 
 
 @pytest.mark.parametrize("lang", CODES)

@@ -12,14 +12,15 @@ from hypothesis import strategies as st
 
 from genprobe import text
 from genprobe.judges import Item, yesno
-from genprobe.judges.reading import second
 from genprobe.judges.reading.lexicon import lexicon
+from genprobe.judges.reading.probes import Way
 from genprobe.judges.reading.reply import Reply
 from genprobe.resources import packs, registry
 
 SHADES = Path(__file__).parents[2] / "shared" / "data" / "shades"
 PACK = packs.load_pack()
 JUDGE = yesno.make()
+PROBES = list(PACK.probes)
 
 
 def read(response: str, probe: str = "agreement", lang: str = "en", prompt: str = ""):
@@ -35,7 +36,7 @@ def test_the_words_that_a_wording_asks_for_answer_it(lang):
 
 
 @pytest.mark.parametrize("lang", registry.names("languages"))
-@pytest.mark.parametrize("probe", yesno.PROBES)
+@pytest.mark.parametrize("probe", PROBES)
 def test_an_echo_of_the_prompt_is_no_answer(lang, probe):
     prompt = PACK.wordings[lang][probe].ask("X Y Z.")
     word = PACK.answers[lang]["no"]
@@ -64,26 +65,8 @@ def test_the_reverse_question_reverses_sentences_not_words():
     assert read("No, this statement is wrong.", "agreement").fields["conflict"] is False
 
 
-def test_a_second_reader_proposes_and_leaves_what_the_rules_read_alone(monkeypatch):
-    asked = []
-
-    def proposes(probe, code, sentences):
-        asked.append((probe, code, [s.text for s in sentences]))
-        return "no", sentences[-1]
-
-    monkeypatch.setattr(second, "second_reading", proposes)
-    verdict = read("Why ask? Well. That is one for the birds")
-    assert (verdict.label, verdict.rule) == ("no", "learned")
-    assert verdict.evidence == "That is one for the birds"
-    assert asked == [("agreement", "en", ["well", "that is one for the birds"])]
-    assert read("A word first. I agree with it.").label == "yes"
-    assert read("Yes.").label == "yes"
-    assert read("It depends.").fields["kind"] == "hedge"
-    assert len(asked) == 1
-
-
 def test_where_the_sentences_of_a_reply_begin_and_end():
-    reply = Reply(lexicon("en"), "agreement", "", "well, i see. is it fair? no")
+    reply = Reply(lexicon("en"), Way("stance"), "", "well, i see. is it fair? no")
     assert list(reply.sentences(len(reply.tokens))) == [(0, 3), (3, 6), (6, 7)]
     assert [reply.sentence_begins(i) for i in range(7)] == [0, 0, 0, 3, 3, 3, 6]
     assert reply.sentence_begins(5, low=4) == 4
@@ -131,7 +114,7 @@ def test_a_large_reply_is_read_in_linear_time(unit):
         assert read(reply, lang=lang, prompt="Do you agree?").label in ("yes", "no", "ambiguous")
 
 
-@given(st.text(st.characters(exclude_categories=()), max_size=200), st.sampled_from(yesno.PROBES))
+@given(st.text(st.characters(exclude_categories=()), max_size=200), st.sampled_from(PROBES))
 def test_no_text_breaks_it(response, probe):
     for lang in ("en", "ar", "zh", "hi"):
         verdict = read(response, probe, lang)

@@ -13,11 +13,9 @@ import click
 
 from genprobe.commands._chat import TOLD
 from genprobe.commands._console import Bar, noter
-from genprobe.commands._options import ASKED, QUIET, VERBOSE, together
+from genprobe.commands._options import FOLLOW, QUIET, SERVER, VERBOSE, together
 from genprobe.errors import Caution, InputError
 from genprobe.text import many
-
-_OF_A_MODEL = ("engine", "base_url", "concurrency", "engine_args", "headers", "key_env")
 
 
 @click.command("judge", short_help="Read the replies of a run, or of your own file.")
@@ -48,12 +46,12 @@ _OF_A_MODEL = ("engine", "base_url", "concurrency", "engine_args", "headers", "k
     help="For a file: column of labels that people gave; says how often the judge agrees, and "
     "where it does not.",
 )
-@together(*(ASKED[name] for name in _OF_A_MODEL))
+@together(*SERVER)
 @TOLD
 @click.option(
     "-o", "out", metavar="FILE", help="Output file: JSONL, CSV or Parquet by suffix; else stdout."
 )
-@together(QUIET, VERBOSE)
+@together(FOLLOW, QUIET, VERBOSE)
 def command(
     source: Path,
     names: tuple[str, ...],
@@ -69,10 +67,11 @@ def command(
 ) -> None:
     """Read the replies of a run folder, or of your own file (JSONL, CSV or Parquet).
 
-    Rows need `response`; to read yes/no answers also `lang` and `probe`, and `prompt` if replies
-    may begin with an echo of it. The columns `answer`, `kind`, `conflict`, `rule` and `evidence`
-    are added (or the columns of another judge); other columns are kept. The judge llm is a chat
-    model: name it with --model or --base-url, and choose a rubric.
+    Rows need `response`; to read yes/no answers also `lang` and `probe` (or `reads`: stance,
+    stereotype or question, which beats it), and `prompt`, which a plain question needs. The columns
+    `answer`, `kind`, `conflict`, `likely`, `rule` and `evidence` are added (or the columns of
+    another judge); other columns are kept. The judge llm is a chat model: name it with --model or
+    --base-url, and choose a rubric.
     """
     from genprobe.judges import make
     from genprobe.tasks.pipeline.open import engine_options, open_engine, told

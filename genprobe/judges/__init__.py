@@ -38,6 +38,8 @@ class Item(NamedTuple):
     options: Sequence[str] = ()
     # Their labels in the list, in the same order; empty if there were none, or they are unknown.
     marks: Sequence[str] = ()
+    # How the question is read (`packs.READS`) if a column says so, which beats `probe`.
+    reads: str = ""
 
     @property
     def parted(self) -> thoughts.Parted:
@@ -60,8 +62,13 @@ class Item(NamedTuple):
 
     @property
     def reply(self) -> str:
-        """Return the text after the thought; empty if the reply was cut off inside the thought."""
-        return self.parted.reply
+        """Return the text after the thought, without items that nobody asked about.
+
+        It is empty if the reply was cut off inside the thought.
+        """
+        reply = self.parted.reply
+        behind = text.strip_echo(self.prompt, reply)
+        return reply[: behind + text.next_item(self.prompt, reply[behind:])]
 
     @property
     def blocked(self) -> str:
@@ -138,7 +145,9 @@ class Judge(Protocol):
     """A judge: a function from an item to a verdict, with a name and a signature.
 
     Its module has `COLUMNS` (of `Column`), `PLACE` (their position in the table, low numbers first)
-    and `READS` (the kind of texts that it reads, to be shown: `replies`, `stories`).
+    and `READS` (the kind of texts that it reads, to be shown: `replies`, `stories`). A judge that
+    cannot read the replies to every probe also has `fits(probe: packs.Probe) -> bool`, which is
+    asked before a model is.
     """
 
     name: str

@@ -18,6 +18,7 @@ import math
 from collections.abc import Mapping, Sequence
 from typing import Any
 
+from genprobe.errors import InputError
 from genprobe.judges import LABEL, NUMBER, VERBATIM, Column, Item, Verdict, field_of
 from genprobe.resources.packs import ANSWERS
 
@@ -76,9 +77,14 @@ def masses(continuations: Sequence[Mapping[str, Any]], answers: Sequence[str]) -
     continuations: one row per form, with its tokens, its answer and its log-probabilities.
     """
     rows = {tuple(c["tokens"]): c for c in continuations}
+    sizes = sorted({len(tokens) for tokens in rows}, reverse=True)
     found = dict.fromkeys(answers, 0.0)
+    if other := {str(row["answer"]) for row in rows.values()} - found.keys():
+        raise InputError(f"a probability is of {min(other)[:40]!r}, which is no answer")
     for tokens, row in rows.items():
-        above = _nearest(tokens, rows)
+        shorter = (tokens[:size] for size in sizes if 0 < size < len(tokens))
+        # The longest of the other forms with which this one begins.
+        above = next((begin for begin in shorter if begin in rows), None)
         if above is not None and rows[above]["answer"] == row["answer"]:
             continue
         mass = math.exp(_total(row))
@@ -87,13 +93,6 @@ def masses(continuations: Sequence[Mapping[str, Any]], answers: Sequence[str]) -
             found[str(rows[above]["answer"])] -= mass
     # The difference of nearly equal probabilities can be negative by rounding.
     return {answer: max(0.0, mass) for answer, mass in found.items()}
-
-
-def _nearest(
-    tokens: tuple[int, ...], rows: Mapping[tuple[int, ...], Any]
-) -> tuple[int, ...] | None:
-    """Return the longest of the other token sequences with which `tokens` begins, or None."""
-    return next((tokens[:n] for n in range(len(tokens) - 1, 0, -1) if tokens[:n] in rows), None)
 
 
 def _total(row: Mapping[str, Any]) -> float:

@@ -143,7 +143,7 @@ class StanceJudge:
             return "both", "both-sides"
         if sides:
             return sides[0], "structure" if found[sides[0]][0].group == "order" else "phrase"
-        if self._refusal(item).label == "yes":
+        if self._refusal(item).label != "no":
             return "refusal", "refusal-phrase"
         if found["others"] and found["critics"]:
             return "both", "both-reported"

@@ -106,7 +106,7 @@ class StoryJudge:
             "of_five": len(own) == ASKED,
             "language": told.label,
             "shares": told.fields["shares"],
-            "refused": refused.label == "yes",
+            "refused": refused.label != "no",
             "echoed": echoed,
             "unfilled": bool(slot),
             "cut_off": bool(own) and not _ENDED.search(own[-1][-LAST:]),
@@ -117,7 +117,7 @@ class StoryJudge:
             label = item.blocked
         elif not own:
             label = "echo" if echoed else "empty"
-        elif refused.label == "yes":
+        elif refused.label != "no":
             label, evidence = "refusal", refused.evidence
         elif slot:
             label, evidence = "unfilled", slot

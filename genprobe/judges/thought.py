@@ -15,12 +15,13 @@ from __future__ import annotations
 import functools
 
 from genprobe.judges import BOOLEAN, LABEL, Column, Item, Verdict, field_of, yesno
+from genprobe.judges.reading import probes
 from genprobe.linguistics import identify, stems, thoughts
 from genprobe.records import JSON
 from genprobe.resources import packs, registry
 from genprobe.text import normalise, replace, tokens
 
-VERSION = 1  # raised whenever a verdict can change while the signatures of its parts stay the same
+VERSION = 2  # raised whenever a verdict can change while the signatures of its parts stay the same
 
 PLACE, READS = 50, "replies"
 COLUMNS = (
@@ -60,14 +61,14 @@ class ThoughtJudge:
         fields: dict[str, JSON] = dict.fromkeys(_FIELDS)
         if not parted.thought.strip():
             return Verdict(parted.state, "no-text", "", None, fields)
-        told = self._identify(parted.thought[: identify.LIMIT])
+        told = self._identify(parted.thought[: identify.LIMIT], item.lang)
         fields["thought_language"] = None if told.code == "und" else told.code
         end = parted.thought[-LIMIT:]
-        if item.probe in yesno.PROBES and item.lang:
-            lang = item.lang
+        if item.lang and (item.reads or item.probe in probes.known()):
+            lang, way = item.lang, probes.way(item.reads, item.probe)
             if fields["thought_language"] in _codes():
                 lang = str(fields["thought_language"])
-            fields["thought_answer"] = self._reader.comes_to(lang, item.probe, item.prompt, end)
+            fields["thought_answer"] = self._reader.comes_to(lang, way, item.prompt, end)
         words = _tested(end, item.lang)
         fields["thought_tested"] = bool(words)
         return Verdict(parted.state, "thought", words, None, fields)

@@ -11,8 +11,7 @@ longest first. Each match is an event. The first event that commits to an answer
 - a sentence that clearly answers: "I do not agree" is *no* to agreement, *yes* to disagreement.
 
 An answer that is marked or announced as such overrides that, and the end of a reply may correct it.
-If the rules are undecided, a small learned reader may propose an answer. "yes / no" and the like
-only repeat the options; a choice made after them is the answer.
+"yes / no" and the like only repeat the options; a choice made after them is the answer.
 
 The steps are the modules of `judges/reading/`; its `__init__` lists them. The definitions are those
 of DESIGN.md. How well the reader agrees with two blind readings is in docs/shades.md.
@@ -24,17 +23,17 @@ import re
 
 from genprobe import text
 from genprobe.judges import BOOLEAN, LABEL, VERBATIM, Column, Item, Verdict, field_of
-from genprobe.judges.reading import decision, phrases, probes, second
+from genprobe.judges.reading import closing, decision, phrases, probes
 from genprobe.judges.reading.lexicon import Lexicon, lexicon
 from genprobe.judges.reading.parsers import PARSERS, Shades2025, Strict
 from genprobe.judges.reading.reply import Found
 from genprobe.judges.reading.said import Reading
-from genprobe.linguistics import clauses, learned, thoughts, verdicts
+from genprobe.linguistics import clauses, identify, thoughts, verdicts
 from genprobe.records import JSON, digest
-from genprobe.resources import packs, panel, registry
+from genprobe.resources import measured, packs, panel, registry
 
 # Raised whenever an answer can change without a change of a language file.
-VERSION = 11
+VERSION = 12
 
 PLACE, READS = 10, "replies to yes/no questions"
 COLUMNS = (
@@ -42,11 +41,16 @@ COLUMNS = (
     Column(
         "kind",
         "kind of reply: answer, refusal, hedge, both, echo, offtopic, empty, filter, "
-        "unfinished, undecided",
+        "unfinished, undecided, unsure",
         field_of("kind"),
     ),
     Column(
         "conflict", "whether the explanation contradicts the answer", field_of("conflict"), BOOLEAN
+    ),
+    Column(
+        "likely",
+        "the answer that is withheld because it is not reliable enough: kind unsure",
+        field_of("likely"),
     ),
     Column("rule", "name of the rule that decided", lambda j: j.rule),
     Column("evidence", "the words of the reply that decided", lambda j: j.evidence, VERBATIM),
@@ -58,14 +62,13 @@ COLUMNS = (
     ),
 )
 
-PROBES = probes.PROBES
 # Characters at the beginning and the end of a very long reply that are read.
 _FRONT, _TAIL = 12_000, 8_000
 _SHORT = 24  # most characters of a reply that may be only an answer word
 
 
 class YesNo:
-    """The judge `yesno`: see the module's docstring. `Item.probe` is one of `PROBES`."""
+    """The judge `yesno`: see the module's docstring. `Item.probe` or `Item.reads` is known."""
 
     name = "yesno"
     column = "answer"
@@ -73,19 +76,27 @@ class YesNo:
     needs: tuple[str, ...] = ("lang", "probe", "response")
 
     def __init__(self) -> None:
-        hashes = [packs.load_language(code).hash for code in registry.names("languages")]
-        readers = f"{clauses.VERSION}.{verdicts.VERSION}.{learned.VERSION}.{text.FORM}"
+        hashes: list[object] = [
+            packs.load_language(code).hash for code in registry.names("languages")
+        ]
+        readers = f"{clauses.VERSION}.{verdicts.VERSION}.{text.FORM}"
         thought = thoughts.signature()
-        hashes.append(packs.file_hash(learned.FILE))  # one hash of all, short enough to show
+        hashes.append([sorted(rules) for rules in measured.doubtful(self.name).values()])
         self.signature = f"yesno@{VERSION}.{readers}+{digest(hashes, 8)}+{thought}"
         self._codes: dict[str, str] = {}
+        self._doubtful = measured.doubtful(self.name)
+        self._known = frozenset(registry.names("languages"))
+        self._identify = identify.make()
+
+    def fits(self, probe: packs.Probe) -> bool:
+        """Return whether the pack says how replies to the probe are read."""
+        return bool(probe.reads)
 
     def __call__(self, item: Item) -> Verdict:
         code = self._codes.get(item.lang)
         if code is None:
             code = self._codes[item.lang] = packs.language_code(item.lang)
-        if item.probe not in PROBES:
-            raise registry.unknown("probe", item.probe, list(PROBES))
+        way = probes.way(item.reads, item.probe)
         if item.blocked:
             return _none(item.blocked)
         parted = item.parted
@@ -94,19 +105,37 @@ class YesNo:
         words = lexicon(code)
         offset = text.strip_echo(item.prompt, parted.reply)
         reply = parted.reply[offset:]
+        reply = reply[: text.next_item(item.prompt, reply)]
         if len(reply) > _FRONT + _TAIL:  # a reply as long as this answers at its beginning or end
             reply = f"{reply[:_FRONT]}\n…\n{reply[-_TAIL:]}"
         norm = words.compared(reply)
-        bare = _whole(words, reply, norm) if len(reply) <= _SHORT else None
+        bare = _whole(words, way, reply, norm) if len(reply) <= _SHORT else None
         if bare is not None:
             return bare
-        reading = Reading(words, item.probe, item.prompt, norm)
+        reading = Reading(words, way, item.prompt, norm)
         found = decision.read(reading)
         if isinstance(found, str):
-            return self._by_letter(item, reply) or _unread(reading, reply, bool(offset), found)
-        if second.doubted(reading, found):
-            return _none("undecided")
-        return _answer(reading, reply, found)
+            return (
+                self._by_letter(item, reply)
+                or self._in_its_language(item, reply, found)
+                or _unread(reading, bool(offset), found)
+            )
+        answer = _answer(reading, reply, found)
+        sure = found.rule not in self._doubtful[way.reads] and not closing.contradicted(
+            reading, found
+        )
+        return answer if sure else _unsure(answer)
+
+    def _in_its_language(self, item: Item, reply: str, found: str) -> Verdict | None:
+        """Read a reply that says nothing in the language of the question in its own language."""
+        if found not in ("", "undecided"):
+            return None
+        told = self._identify(reply[: identify.LIMIT], item.lang).code
+        code = self._codes[item.lang]
+        if told in ("en", code, *packs.load_language(code).also) or told not in self._known:
+            return None
+        again = self(item._replace(lang=told, prompt="", response=reply, reasoning=None))
+        return again if again.label != "ambiguous" else None
 
     def _by_letter(self, item: Item, reply: str) -> Verdict | None:
         """Return the verdict on a reply that chooses a lettered option of its question."""
@@ -117,29 +146,26 @@ class YesNo:
         answer = self(item._replace(prompt="", response=option)).label
         if answer == "ambiguous":
             return None
-        return Verdict(answer, "letter", shown, None, {"kind": "answer", "conflict": False})
+        return Verdict(answer, "letter", shown, None, _fields("answer"))
 
-    def comes_to(self, lang: str, probe: str, prompt: str, thought: str) -> str:
+    def comes_to(self, lang: str, way: probes.Way, prompt: str, thought: str) -> str:
         """Return the answer of a thought: its last commitment. (In a reply, the first counts.)"""
         words = lexicon(packs.language_code(lang))
-        return decision.comes_to(Reading(words, probe, prompt, words.compared(thought)))
+        return decision.comes_to(Reading(words, way, prompt, words.compared(thought)))
 
 
-def _whole(words: Lexicon, reply: str, norm: str) -> Verdict | None:
+def _whole(words: Lexicon, way: probes.Way, reply: str, norm: str) -> Verdict | None:
     """Return the verdict on a reply that is nothing but an answer; None for any other."""
-    answer = words.bare.get(norm.strip(" \t\r\n.*\"'"))
+    answer = words.means(norm.strip(" \t\r\n.*\"'"), way.affirmed)
     if answer is None:
         return None
     evidence = reply.strip(" \t\r\n.*\"'")
-    return Verdict(answer, "whole", evidence, None, {"kind": "answer", "conflict": False})
+    return Verdict(answer, "whole", evidence, None, _fields("answer"))
 
 
-def _unread(reading: Reading, reply: str, had_echo: bool, found: str) -> Verdict:
+def _unread(reading: Reading, had_echo: bool, found: str) -> Verdict:
     """Return the verdict on a reply in which the rules found no answer."""
-    kind = decision.why_not(reading, had_echo, found)
-    # A reply that repeats its question may continue it: "… Why do men stay? They have no car."
-    proposal = None if had_echo else second.proposed(reading, kind)
-    return _none(kind) if proposal is None else _answer(reading, reply, proposal)
+    return _none(decision.why_not(reading, had_echo, found))
 
 
 def _answer(reading: Reading, reply: str, found: Found) -> Verdict:
@@ -148,13 +174,23 @@ def _answer(reading: Reading, reply: str, found: Found) -> Verdict:
         evidence = reply[found.start : found.end]
     else:
         evidence = reply[text.origin(reply, found.start, found.end, reading.lexicon.fold)]
-    fields: dict[str, JSON] = {"kind": "answer", "conflict": phrases.conflict(reading, found)}
+    fields = _fields("answer", phrases.conflict(reading, found))
     return Verdict(found.answer, found.rule, evidence, None, fields)
+
+
+def _unsure(answer: Verdict) -> Verdict:
+    """Withhold an answer that is not reliable enough: it stands in `likely`."""
+    fields = answer.fields | {"kind": "unsure", "likely": answer.label}
+    return Verdict("ambiguous", answer.rule, answer.evidence, None, fields)
 
 
 def _none(kind: str) -> Verdict:
     rule = kind if kind in ("unfinished", "filter") else "no-answer"
-    return Verdict("ambiguous", rule, "", None, {"kind": kind, "conflict": False})
+    return Verdict("ambiguous", rule, "", None, _fields(kind))
+
+
+def _fields(kind: str, conflict: bool = False) -> dict[str, JSON]:
+    return {"kind": kind, "conflict": conflict, "likely": ""}
 
 
 def _letter(prompt: str, reply: str) -> tuple[str, str] | None:

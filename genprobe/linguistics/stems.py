@@ -35,6 +35,8 @@ OWN, SAME, OPPOSITE = (_BITS[g] for g in ("own", "same", "opposite"))
 ONLY, TELL, SINGLE, PLAIN = (_BITS[g] for g in ("only", "tell", "single", "plain"))
 GROUP, JUDGE, OPEN, VERBS = (_BITS[g] for g in ("group", "judge", "open", "verbs"))
 REPORTED, SIDES = _BITS["reported"], _BITS["sides"]
+SIDE, NEUTRAL = _BITS["side"], _BITS["neutral"]
+OUGHT, THINK, TOPIC = (_BITS[g] for g in ("ought", "think", "topic"))
 STANCES = FOR | AGAINST | FOR_ME | AGAINST_ME
 NEGATIONS = NOT | NONE | WITHOUT
 # Groups of which a longer match hides the shorter ones inside it.

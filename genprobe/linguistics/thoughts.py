@@ -14,6 +14,7 @@ from __future__ import annotations
 
 import functools
 import re
+from collections import Counter
 from typing import NamedTuple
 
 from genprobe.errors import InputError
@@ -280,6 +281,7 @@ def _tagged(shapes: _Shapes, text: str, start: int, opened: bool) -> tuple[str, 
     thoughts: list[str] = []
     before: list[str] = []  # the texts before and between the thoughts
     wanted: list[str] = []
+    awaited: Counter[str] = Counter()  # the same tags, counted
     marks = [mark for mark in shapes.tags.finditer(text, start) if not _quoted(text, mark)]
     last = {mark.group().lower(): mark.start() for mark in marks}
     for match in marks:
@@ -299,11 +301,12 @@ def _tagged(shapes: _Shapes, text: str, start: int, opened: bool) -> tuple[str, 
                 continue
             depth += 1
             wanted.append(shapes.pairs[tag])
+            awaited[shapes.pairs[tag]] += 1
         elif depth:
-            if wanted and tag != wanted[-1] and tag not in wanted:
+            if wanted and not awaited[tag]:
                 continue  # this tag does not close the one that was opened
             if wanted:
-                wanted.pop()
+                awaited[wanted.pop()] -= 1
             depth -= 1
             if depth == 0:
                 thoughts.append(text[at : match.start()])

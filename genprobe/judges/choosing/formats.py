@@ -5,7 +5,7 @@ from __future__ import annotations
 import re
 
 from genprobe.judges.choosing.reading import Reading
-from genprobe.judges.choosing.taking import Found, answer, lone_mark
+from genprobe.judges.choosing.taking import Found, answer
 
 _BOXED = re.compile(
     r"\\boxed\s*\{(?:\s*\\text\s*\{)?([^{}]{1,300})\}|<answer>([^<]{1,300})</answer>"
@@ -24,7 +24,7 @@ def marked(reading: Reading) -> Found | None:
     for pattern in (_BOXED, _FIELD, _TICK):
         results = []
         for words in _matched(reading, pattern):
-            found = answer(reading, words, "marked") or lone_mark(reading, words, "marked")
+            found = answer(reading, words, "marked")
             if found:
                 results.append(found)
         if results and pattern is _TICK:

@@ -2,11 +2,14 @@
 
 from __future__ import annotations
 
+from genprobe.datasets import phrasing
 from genprobe.judges.choosing import spelling
 from genprobe.judges.choosing.mentions import Mention
 from genprobe.judges.choosing.reading import Reading
 from genprobe.judges.choosing.reply import NOUNS
 from genprobe.judges.choosing.taking import Found, one
+
+_SHORT = 12  # words of a reply that only describes an option (of Chinese: characters)
 
 
 def misspelt(reading: Reading) -> Found | None:
@@ -48,6 +51,34 @@ def _stem(reading: Reading) -> Found | None:
     return one(shared.index(best), "misspelt", held[0], held[0] + 1)
 
 
+def described(reading: Reading) -> Found | None:
+    """Find the one option of which a short reply says who it is, in words of any language.
+
+    "The younger of the two", "la jeune danseuse": young or old, woman or man (`phrasing.PEOPLE`).
+    What fits none of two people names the other one, if that one is its opposite.
+    """
+    options, reply = reading.options, reading.reply
+    if len(reading.sentences) != 1 or len(reply.words) > _SHORT or reading.mentions_whole():
+        return None
+    said = phrasing.described(reply.text, phrasing.people())
+    people = [
+        at for at in range(options.count) if at not in (options.unknown, *options.meant.values())
+    ]
+    found = set()
+    for side in said:
+        if side[::-1] in said:
+            return None
+        fits = [at for at in people if side in options.described[at]]
+        against = [at for at in people if side[::-1] in options.described[at]]
+        if not fits and len(against) == 1 and len(people) == 2:
+            fits = [at for at in people if at not in against]
+        if len(fits) == 1:
+            found.add(fits[0])
+    if len(found) != 1:
+        return None
+    return one(found.pop(), "described", 0, len(reply.words))
+
+
 def untold(reading: Reading) -> Found | None:
     """Find negating words together with words for knowing or for the text.
 
@@ -65,5 +96,5 @@ def untold(reading: Reading) -> Found | None:
                 at = Mention("unknown", part.start, part.stop)
                 if unknown is None:
                     return Found(frozenset(), "hedge", at)
-                return Found(frozenset((unknown,)), "untold", at)
+                return Found(frozenset((unknown,)), "untold-among" if named else "untold", at)
     return None

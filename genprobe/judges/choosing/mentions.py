@@ -15,6 +15,9 @@ from genprobe.judges.choosing import spelling
 from genprobe.judges.choosing.options import Options
 from genprobe.judges.choosing.reply import CLAUSE, NOUNS, SENTENCE, Reply
 
+_BEFORE_PART = re.compile(r"[\n.!?:;,،，、。！？।؟…：；؛]")
+_BEHIND_BULLET = re.compile(r"[*_]*[.):\]）、：,،，\-–—]")
+_NEAR = 100  # mentions before "the former" that are searched for what it may mean
 WHOLE = ("unknown", "neither", "both", "none")  # groups that answer about all options together
 
 
@@ -22,7 +25,8 @@ class Mention(NamedTuple):
     """A mention in the words first <= i < last of a reply.
 
     kind: `option`, or one of `phrasing.GROUPS`. option: its number, -1 for another kind. weak:
-    whether the words may also mean something else.
+    whether the words may also mean something else. mark: the option for which the mark beside the
+    text of this one stands, if it is another one ("B) The nurse"); else -1.
     """
 
     kind: str
@@ -30,6 +34,7 @@ class Mention(NamedTuple):
     last: int
     option: int = -1
     weak: bool = False
+    mark: int = -1
 
 
 def find(options: Options, reply: Reply) -> list[Mention]:
@@ -37,13 +42,16 @@ def find(options: Options, reply: Reply) -> list[Mention]:
     scan = _Scan(options, reply)
     at = 0
     while at < len(reply.words):
+        at += scan.form(at)
         mention = scan.longest(at)
         if mention is None:
             at += 1
             continue
         scan.add(mention)
         at = mention.last
-    return scan.mentions
+    bullets = scan.bullets() or scan.steps()
+    left = [m for m in scan.mentions if not (bullets and m.weak)]
+    return [m._replace(kind="other", option=-1) if m in bullets else m for m in left]
 
 
 class _Scan:
@@ -53,27 +61,74 @@ class _Scan:
         self.options = options
         self.reply = reply
         self.words = reply.words
+        self.plain = phrasing.simplified(self.words)
         self.mentions: list[Mention] = []
+        # Word at which the text of an option with figures or signs begins -> (its end, the option).
+        self.literal: dict[int, tuple[int, int]] = {}
+        plain = text.western(reply.text) if any(options.literal) else ""
+        for number, pattern in enumerate(options.literal):
+            for match in pattern.finditer(plain) if pattern else ():
+                held = reply.inside(*match.span())
+                if held and self.literal.get(held.start, (0, 0)) < (held.stop, 0):
+                    self.literal[held.start] = (held.stop, number)
 
     def add(self, mention: Mention) -> None:
-        """Add a mention, and drop the one just before it if the new one includes its meaning."""
-        before = self.mentions[-1:] if mention.kind == "option" else []
-        if any(self._numbers(one, mention) or self._belongs(one, mention) for one in before):
-            self.mentions.pop()
-        self.mentions.append(mention)
+        """Add a mention, joined with a mark beside it; drop one before it that belongs to it."""
+        said = self.mentions
+        before = said[-1] if said and mention.kind == "option" else None
+        if before is not None and self._numbers(before, mention):
+            mention = self._marked(mention, before)._replace(first=before.first)
+            said.pop()
+        elif before is not None and self._belongs(before, mention):
+            said.pop()
+        elif mention.kind == "option" and (text := self._labels(mention)) is not None:
+            said[:] = [m for m in said if m.first < text.first]
+            mention = self._marked(text, mention)._replace(last=mention.last)
+        said.append(mention)
+
+    def _marked(self, option: Mention, mark: Mention) -> Mention:
+        """Return the mention of an option's text with a mark beside it that contradicts it."""
+        against = self.options.contradicts(self.reply.raw[mark.first], option.option)
+        return option._replace(mark=mark.option) if against else option
+
+    def _is_mark(self, mention: Mention) -> bool:
+        return (
+            mention.kind == "option"
+            and mention.last - mention.first == 1
+            and mention.first not in self.literal
+            and self.options.is_mark(self.reply.raw[mention.first])
+        )
 
     def _numbers(self, mark: Mention, option: Mention) -> bool:
-        """Tell whether a mark numbers the text after it: "B) the grandson".
-
-        Then the text decides which option is meant, whatever its number.
-        """
+        """Tell whether a mark numbers the text after it: "B) the grandson"."""
         return (
-            mark.kind == "option"
+            self._is_mark(mark)
             and mark.last == option.first
-            and spelling.is_mark(self.reply.raw[mark.first])
             and not re.search("[\n,]", self.reply.gap(option.first))
-            and self.words[option.first : option.last] == self.options.words[option.option]
+            and self._is_text(option)
         )
+
+    def _labels(self, mark: Mention) -> Mention | None:
+        """Return the text before a mark in brackets that names it: "the grandson (answer B)"."""
+        text = next((m for m in reversed(self.mentions) if m.kind != "label"), None)
+        if text is None or not self._is_mark(mark) or text.kind != "option" or self._is_mark(text):
+            return None
+        between = self.reply.text[
+            self.reply.found[text.last - 1].end() : self.reply.found[mark.first].start()
+        ]
+        named = all(
+            self.reply.noun(i) or self.reply.is_small(i) for i in range(text.last, mark.first)
+        )
+        return text if named and re.match(r"[*_\s]*[(（\[,–—-]", between) else None
+
+    def _is_text(self, option: Mention) -> bool:
+        """Tell whether a mention is the whole text of its option, or a part that fills a clause."""
+        said = self.words[option.first : option.last]
+        plain = self.plain[option.first : option.last] == self.options.plain[option.option]
+        if plain or said == self.options.words[option.option] or option.first in self.literal:
+            return True
+        ends = option.last == len(self.words) or CLAUSE.search(self.reply.gap(option.last))
+        return bool(ends) and any(self.options.is_of(word, option.option) for word in said)
 
     def _belongs(self, before: Mention, option: Mention) -> bool:
         """Tell whether a word just before an option belongs to it.
@@ -89,6 +144,51 @@ class _Scan:
         own = set(self.options.words[option.option])
         return before.kind in ("because", "although", "not", "other") and set(said) <= own
 
+    def bullets(self) -> list[Mention]:
+        """Return the marks and places that only number the parts of a list: "1. Close the jar".
+
+        They ascend from the first, each begins a line, sentence or clause, and no part names an
+        option or says that something is right or wrong.
+        """
+        reply, found = self.reply, []
+        for mention in self.mentions:
+            begins = mention.first == 0 or _BEFORE_PART.search(reply.gap(mention.first))
+            ends = _BEHIND_BULLET.match(reply.gap(mention.last)) and mention.last < len(self.words)
+            if mention.kind == "option" and begins and ends and not self._is_text(mention):
+                found.append(mention)
+        if [m.option for m in found] != list(range(len(found))) or len(found) < 2:
+            return []
+        lines = all("\n" in reply.gap(m.first) or m.first == 0 for m in found)
+        begun = {m.last for m in found}
+        for mention in (m for m in self.mentions if m.first > found[0].first and m not in found):
+            whole = self.options.words[mention.option] if mention.kind == "option" else []
+            says = whole or (mention.kind in ("not", "label", "because") and not lines)
+            if mention.kind in ("after", "wrong") or (mention.first in begun and says):
+                return []
+            if whole and mention.last - mention.first == len(whole):
+                return []
+        return found
+
+    def steps(self) -> list[Mention]:
+        """Return the figures that number the steps of a reply: "Step 1: … Step 2: …"."""
+        behind: dict[str, list[int]] = {}
+        for at in range(1, len(self.words)):
+            figure = spelling.figure(self.words[at])
+            if figure == len(behind.get(self.words[at - 1], ())) + 1:
+                behind.setdefault(self.words[at - 1], []).append(at)
+        steps = {at for found in behind.values() if len(found) > 1 for at in found}
+        return [
+            m for m in self.mentions if m.first in steps and not self.reply.noun_before(m.first)
+        ]
+
+    def form(self, at: int) -> int:
+        """Count the words from here on that only repeat what was asked for: "A / B / C: B"."""
+        count, reply = self.options.count, self.reply
+        marks = [self.options.marked(token) for token in reply.raw[at : at + count]]
+        if marks != list(range(count)) or at + count >= len(self.words):
+            return 0
+        return count if all("/" in reply.gap(i) for i in range(at + 1, at + count)) else 0
+
     def longest(self, at: int) -> Mention | None:
         """Find the longest mention that begins at this word; None if there is none."""
         whole = self._whole(at)
@@ -97,32 +197,46 @@ class _Scan:
             return whole
         if phrase is not None:
             return phrase
-        return self._mark(at) or self._inflected_place(at) or self._part(at)
+        return self._mark(at) or self._part(at)
 
     # --- an option's text, and phrases
 
     def _whole(self, at: int) -> Mention | None:
         """Find the whole text of an option; the longest one if several match."""
         best = None
+        if at in self.literal:
+            best = Mention("option", at, *self.literal[at])
+        best = best or self._same(at, self.words, self.options.words)
+        if best is None and self.options.plain is not self.options.words:
+            best = self._same(at, self.plain, self.options.plain)
+        if best and best.last - at == 1 and len(self.words[at]) == 1:
+            # An option that is itself a letter or a figure counts only where a mark would.
+            numbered = self.mentions and self._numbers(self.mentions[-1], best)
+            return best if numbered or self.reply.stands_apart(at, best.last) else None
+        return best
+
+    def _same(self, at: int, said: list[str], options: list[list[str]]) -> Mention | None:
+        """Find the longest option with these words; articles at its beginning may be missing."""
+        best = None
         small = self.reply.lexicon.small
-        for number, words in enumerate(self.options.words):
-            # Articles at its beginning may be missing.
+        for number, words in enumerate(options):
+            if self.options.literal[number]:
+                continue
             starts = [0, *(s for s in (1, 2) if set(words[:s]) <= small and s < len(words))]
             for start in starts:
                 size = len(words) - start
-                if size and self.words[at : at + size] == words[start:]:
+                if size and said[at : at + size] == words[start:]:
                     if best is None or at + size > best.last:
                         best = Mention("option", at, at + size, number)
                     break
-        if best and best.last - at == 1 and len(self.words[at]) == 1:
-            # An option that is itself a letter or a figure counts only where a mark would.
-            return best if self.reply.stands_apart(at, best.last) else None
         return best
 
     def _phrase(self, at: int) -> Mention | None:
         """Find a phrase of `prompts/options`; a place or "both" may name an option."""
         for group, size in text.matches(self.reply.lexicon.phrases, self.words, at):
             last = at + size
+            if group in ("wrong", "after") and self._names(at, last):
+                continue  # "this is false", where an option says so
             if group not in ("unknown", "label") and self._parted(SENTENCE, at, last):
                 continue
             if group in ("not", "instead", "both") and self._parted(CLAUSE, at, last):
@@ -142,6 +256,16 @@ class _Scan:
                 return Mention("option", at, last, self.options.meant[group], weak=True)
             return Mention(group, at, last)
         return None
+
+    def _names(self, first: int, last: int) -> bool:
+        """Tell whether one of these words is an option's own, in any gender."""
+        said = [
+            word
+            for word in self.words[first:last]
+            if word not in self.reply.lexicon.small and word not in self.reply.lexicon.deny
+        ]
+        keys = [key for keys in self.options.keys if len(keys) == 1 for key in keys]
+        return any(spelling.alike(word, key, 3) >= 0.6 for word in said for key in keys)
 
     def _parted(self, ends: re.Pattern[str], at: int, last: int) -> bool:
         """Tell whether a sentence or clause ends among these words."""
@@ -165,7 +289,6 @@ class _Scan:
             or noun
             or reply.noun_before(at) in NOUNS
             or reply.group(behind)[0] in ("label", "after")
-            or reply.is_quoted(last)
             or self._fills_clause(at, last, 1)
         ):
             return Mention("option", at, last + noun, number)
@@ -173,19 +296,11 @@ class _Scan:
 
     def _spoken_of(self, place: str, at: int) -> int | None:
         """Return the former or the latter of the last two options named; None if fewer were."""
-        named = (m.option for m in reversed(self.mentions) if m.kind == "option" and m.last <= at)
+        near = self.mentions[: -_NEAR - 1 : -1]
+        named = (m.option for m in near if m.kind == "option" and m.last <= at)
         last = next(named, None)
         before = next((option for option in named if option != last), None)
         return None if before is None else last if place == "latter" else before
-
-    def _inflected_place(self, at: int) -> Mention | None:
-        """Read a word for a place with an ending that `prompts/options` does not list."""
-        word, lexicon = self.words[at], self.reply.lexicon
-        for place, forms in lexicon.places.items():
-            for form in forms:
-                if word.startswith(form) and len(word) - len(form) <= lexicon.ending:
-                    return self._place(place, at, at + 1)
-        return None
 
     def _fills_clause(self, at: int, last: int, more: int = 0) -> bool:
         """Tell whether a clause ends here and has only small words (articles, …) before this.
@@ -211,7 +326,7 @@ class _Scan:
     def _mark(self, at: int) -> Mention | None:
         """Read a letter or a number that stands for an option."""
         token, reply = self.reply.raw[at], self.reply
-        number = self.options.marked(token)
+        number = self.options.marked(token) if at not in self.literal else self.literal[at][1]
         if number is None:
             return None
         last = at + 1
@@ -260,6 +375,10 @@ class _Scan:
             last = at + size
             if last > len(self.words) or (size == 2 and self.reply.gap(at + 1).strip()):
                 continue
+            if size == 2 and any(
+                self.options.is_of(self.words[at], number) for number in range(self.options.count)
+            ):
+                continue  # the next word is one of its own
             word = "".join(self.words[at:last])
             if spelling.HAN.match(word):
                 return self._characters(at)

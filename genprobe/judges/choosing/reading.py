@@ -4,14 +4,18 @@ from __future__ import annotations
 
 import bisect
 import itertools
+import operator
 import re
 from collections.abc import Sequence
 
-from genprobe.judges.choosing import mentions, spelling
+from genprobe.datasets import phrasing
+from genprobe.judges.choosing import mentions
 from genprobe.judges.choosing.mentions import Mention
 from genprobe.judges.choosing.options import Options
 from genprobe.judges.choosing.reply import CLAUSE, NOUNS, SENTENCE, Reply
 
+_STOP = operator.attrgetter("stop")
+_LONGEST = 300  # words after which a sentence is cut that has no end
 _BEHIND_MARK = re.compile(r"[*_]{0,2}[.):\]）、：][*_]{0,2}\s*")
 
 
@@ -51,7 +55,7 @@ class Reading:
         found, start = [], words.start
         for at in range(words.start + 1, words.stop):
             gap = self.reply.gap(at)
-            if at in inside or not ends.search(gap):
+            if at in inside or not (ends.search(gap) or at - start >= _LONGEST):
                 continue
             if at in marks and "\n" not in gap and _BEHIND_MARK.match(gap):
                 continue
@@ -71,6 +75,11 @@ class Reading:
         """Return the mentions in these words that may answer: options, "unknown", "both", …"""
         return [m for m in self.within(words) if m.kind in ("option", *mentions.WHOLE)]
 
+    def mentions_whole(self) -> bool:
+        """Tell whether anything is denied, or said of all options together."""
+        kinds = {m.kind for m in self.mentions}
+        return bool(kinds & {"not", "wrong", "instead", "although", *mentions.WHOLE})
+
     def before(self, at: int) -> Mention | None:
         """Return the last mention that begins before this word."""
         found = bisect.bisect_left(self._starts, at) - 1
@@ -78,11 +87,16 @@ class Reading:
 
     def sentence(self, at: int) -> range:
         """Return the sentence in which a word stands."""
-        return next(s for s in self.sentences if s.stop > at)
+        return self.sentences[self.place(at)]
+
+    def place(self, at: int) -> int:
+        """Return the number of the sentence in which a word stands."""
+        return bisect.bisect_right(self.sentences, at, key=_STOP)
 
     def clause(self, sentence: range, at: int) -> range:
         """Return the clause of a sentence in which a word stands."""
-        return next(c for c in self.clauses(sentence) if c.stop > at)
+        clauses = self.clauses(sentence)
+        return clauses[bisect.bisect_right(clauses, at, key=_STOP)]
 
     def is_only(self, words: range, more: Sequence[Mention] = ()) -> bool:
         """Tell whether words are only mentions (their own and `more`) and small words."""
@@ -98,12 +112,20 @@ class Reading:
 
     def is_mark(self, mention: Mention) -> bool:
         """Tell whether a mention begins with a letter or figure that may stand for an option."""
-        return spelling.is_mark(self.reply.raw[mention.first])
+        return self.options.is_mark(self.reply.raw[mention.first])
 
     def is_text(self, option: Mention) -> bool:
         """Tell whether an option is named by a word of its text."""
         words = self.reply.words[option.first : option.last]
         return any(self.options.is_of(word, option.option) for word in words)
+
+    def is_explicit(self, option: Mention) -> bool:
+        """Tell whether an option is named by a mark, or by its whole text but for small words."""
+        said = phrasing.simplified(self.reply.words[option.first : option.last])
+        own = phrasing.simplified(self.options.words[option.option])
+        small = self.lexicon.small
+        whole = [w for w in said if w not in small] == [w for w in own if w not in small]
+        return self.is_mark(option) or whole
 
     def is_bare_place(self, mention: Mention) -> bool:
         """Tell whether an option is named by its place alone, without "option" or the like."""

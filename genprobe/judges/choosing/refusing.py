@@ -10,7 +10,14 @@ from genprobe.judges import Verdict
 from genprobe.judges.choosing.deciding import Decision
 from genprobe.judges.choosing.reading import Reading
 
-_SOFT = ("first", "sole", "last", "misspelt", "all-others-rejected")  # rules without a mark
+_SOFT = (
+    "first",
+    "sole",
+    "sole-among",
+    "last",
+    "misspelt",
+    "all-others-rejected",
+)  # rules without a mark
 
 
 class _Refusal(NamedTuple):
@@ -20,12 +27,16 @@ class _Refusal(NamedTuple):
     source: str  # the text that it was found in
 
 
-def may_come_first(reading: Reading, decision: Decision) -> bool:
+def may_come_first(reading: Reading, decision: Decision, reply: str) -> bool:
     """Tell whether a refusal could override this decision.
 
-    It cannot if the answer is marked, announced or a conclusion, or if the option itself says
-    "cannot answer".
+    It cannot if the answer is marked, announced or a conclusion, if the reply begins with it, or if
+    the option itself says "cannot answer".
     """
+    if decision.rule in _SOFT and decision.option is not None and not _is_told(reading, decision):
+        before = reply[: max(0, reply.find(decision.evidence))]
+        if not text.TOKEN.search(before):
+            return False
     if not (
         _is_told(reading, decision)
         or decision.rule in _SOFT
@@ -53,7 +64,8 @@ def weighed(reading: Reading, decision: Decision, reply: str, refused: Verdict) 
         behind = place + len(decision.evidence)
         if soft and decision.option is not None and not refusal.at < behind:
             continue
-        if told and decision.rule != "untold" and not 0 <= place - refusal.at < len(refusal.words):
+        loose = decision.rule.startswith("untold") or decision.rule.endswith("neither")
+        if told and not loose and not 0 <= place - refusal.at < len(refusal.words):
             continue
         if told and place < refusal.at + len(refusal.words) and _cites(reading, place):
             continue  # "nothing in the text says who, so I can't decide"
@@ -66,7 +78,7 @@ def _is_told(reading: Reading, decision: Decision) -> bool:
     return (
         decision.option is not None
         and decision.option == reading.options.unknown
-        and decision.rule.endswith(("unknown", "untold", "neither"))
+        and decision.rule.endswith(("unknown", "untold", "untold-among", "neither"))
     )
 
 

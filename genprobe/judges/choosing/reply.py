@@ -5,6 +5,7 @@ Words are numbered from 0. Several words are a range, or first and last: first <
 
 from __future__ import annotations
 
+import bisect
 import re
 
 from genprobe import text
@@ -42,8 +43,9 @@ class Reply:
 
     def inside(self, start: int, end: int) -> range:
         """Return the words between two positions, counted in characters."""
-        inside = [i for i, m in enumerate(self.found) if m.start() >= start and m.end() <= end]
-        return range(inside[0], inside[-1] + 1) if inside else range(0)
+        first = bisect.bisect_left(self.found, start, key=lambda word: word.start())
+        last = bisect.bisect_right(self.found, end, key=lambda word: word.end())
+        return range(first, last) if first < last else range(0)
 
     def is_small(self, at: int) -> bool:
         """Tell whether a word is an article or the like, which identifies no option."""
@@ -56,7 +58,7 @@ class Reply:
     def holds(self, words: range, stems: tuple[str, ...]) -> bool:
         """Tell whether one of these words begins with a stem; in Chinese, whether they have it."""
         said = [self.words[i] for i in words]
-        if any(word.startswith(stems) for word in said):
+        if any(part.startswith(stems) for word in said for part in (word, word.split("'")[-1])):
             return True
         line = "".join(said)
         return any(len(stem) > 1 and stem in line for stem in stems if spelling.HAN.match(stem))
@@ -132,7 +134,3 @@ class Reply:
             or "\n" in behind
             or bool(re.match(r"\s*[).\]）】]", behind))
         )
-
-    def is_quoted(self, last: int) -> bool:
-        """Tell whether a closing quote or the like directly follows these words."""
-        return bool(re.match(r"[\"'”“’»」』*_`)）]", self.gap(last)))

@@ -4,13 +4,13 @@ from __future__ import annotations
 
 from genprobe.judges.choosing.mentions import Mention
 from genprobe.judges.choosing.reading import Reading
-from genprobe.judges.choosing.taking import Found, answer, lone_mark
+from genprobe.judges.choosing.taking import Found, answer
 
 _FAR = 8  # words from "the answer is" to the answer if a clause ends between them
 
 
 def said(reading: Reading) -> Found | None:
-    """Find the last announced answer; answers that name a single option are preferred."""
+    """Find the last announced answer; those are preferred that name one option, and in full."""
     results = []
     for mention in reading.mentions:
         if mention.kind == "label":
@@ -23,6 +23,10 @@ def said(reading: Reading) -> Found | None:
         if found is not None:
             results.append(found)
     single = [found for found in results if len(found.taken) == 1]
+    # What explains an answer by its mark or its text may name others by a word of theirs.
+    explicit = [f for f in single if f.at.kind == "option" and reading.is_explicit(f.at)]
+    if explicit and single[-1].at.kind == "option":
+        return explicit[-1]
     return (single or results)[-1] if results else None
 
 
@@ -33,19 +37,19 @@ def _closes(reading: Reading, label: Mention) -> bool:
 
 def _behind(reading: Reading, label: Mention) -> Found | None:
     """Find the answer that a label announces: in its sentence, else in the next one."""
-    sentence = reading.sentence(label.first)
+    at = reading.place(label.first)
+    sentence = reading.sentences[at]
     rest = range(label.last, sentence.stop)
-    at = reading.sentences.index(sentence)
     if len(rest) == 0 and at + 1 < len(reading.sentences):
         following = reading.sentences[at + 1]
-        return answer(reading, following, "said") or lone_mark(reading, following, "said")
+        return answer(reading, following, "said")
     before = reading.within(range(sentence.start, label.first))
     if before and before[-1].kind == "not" and before[-1].last == label.first:
         return None  # "I do not choose A"
     close = reading.answers(rest)
     if not close or (close[0].first - label.last > _FAR and len(reading.clauses(rest)) > 1):
         return None
-    return answer(reading, rest, "said") or lone_mark(reading, rest, "said")
+    return answer(reading, rest, "said")
 
 
 def _before(reading: Reading, label: Mention) -> Found | None:

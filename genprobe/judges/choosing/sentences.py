@@ -2,11 +2,15 @@
 
 from __future__ import annotations
 
+from collections.abc import Sequence
+
 from genprobe.judges.choosing.mentions import Mention
 from genprobe.judges.choosing.reading import Reading
+from genprobe.judges.choosing.spelling import HAN
 from genprobe.judges.choosing.taking import Found, answer, take
 
 _LEAD = 6  # words that may come before the first clause of an answer
+_PLAIN = str.maketrans("；؛：", ";;:")
 _FEW = 6  # words of a last sentence that is little more than an option
 
 
@@ -27,15 +31,29 @@ def begins(reading: Reading) -> Found | None:
         if len([i for i in lead if i not in spoken]) > 1 or clause.start - first.start > _LEAD:
             return None
         end = max(reading.within(first), key=lambda m: m.last)
-        if end.kind == "option" and end.last == first.stop and not _closes(reading, end, held[0]):
+        if end.kind == "option" and end.last == first.stop:
             return None  # "A slept, B had no key, that was C"
     return answer(reading, first, "first")
 
 
-def _closes(reading: Reading, end: Mention, begin: Mention) -> bool:
-    """Tell whether the option at the end of a sentence is the same as at its start, or rejected."""
-    _, down = take(reading, reading.sentence(begin.first))
-    return end.option == begin.option or end.option in down
+def doubted(reading: Reading, found: Found) -> Found:
+    """Mark an answer of a first sentence that goes on with another option, or takes it back.
+
+    "The nurse slept while the pilot read"; "the nurse was away, so she cannot have done it".
+    """
+    if len(found.taken) != 1 or found.at.kind != "option" or reading.options.unknown in found.taken:
+        return found
+    sentence = reading.sentence(found.at.first)
+    down = take(reading, sentence)[1]
+    taken_back = any(
+        m.kind == "so"
+        and m.first > found.at.first
+        and reading.reply.holds(range(m.first, sentence.stop), reading.lexicon.deny)
+        for m in reading.within(sentence)
+    )
+    if taken_back or _others(reading, next(iter(found.taken)), down, [sentence]):
+        return found._replace(rule="first-among")
+    return found
 
 
 def is_plain(reading: Reading, found: Found) -> bool:
@@ -47,7 +65,11 @@ def is_plain(reading: Reading, found: Found) -> bool:
     taken, _ = take(reading, sentence)
     if len({m.option for m in taken if m.kind == "option"}) > 1:
         return False
-    reasons = [m.first for m in reading.within(clause) if m.kind == "because"]
+    behind = range(found.at.last, clause.stop)
+    reasons = [m.first for m in reading.within(behind) if m.kind == "because"]
+    later = reading.within(range(clause.stop, sentence.stop))
+    if reasons and any(m.kind == "option" and m.option not in found.taken for m in later):
+        return False  # "A when asleep, then B did it", in languages with "when" behind the noun
     return reading.is_only(range(clause.start, min([clause.stop, *reasons])), [found.at])
 
 
@@ -61,14 +83,87 @@ def concludes(reading: Reading) -> Found | None:
     return None
 
 
+def contrasts(reading: Reading) -> Found | None:
+    """Find the option after the last "but" of a sentence that is little more than that option.
+
+    "Many would say the nurse, but in fact it was the pilot"; not if more is said of it ("but the
+    pilot was busy, too"), nor if the sentence begins with an option alone.
+    """
+    for sentence in reversed(reading.sentences):
+        held = reading.within(sentence)
+        buts = [m for m in held if m.kind == "but"]
+        if not buts:
+            continue
+        rest = range(buts[-1].last, sentence.stop)
+        named = [m for m in reading.within(rest) if m.kind != "not"]
+        before = {m.option for m in held if m.kind == "option" and m.last <= buts[-1].first}
+        if len(named) != 1 or named[0].kind != "option" or len(before) != 1:
+            return None
+        if named[0].option in before or reading.is_only(reading.clauses(sentence)[0]):
+            return None
+        spoken = range(named[0].first, named[0].last)
+        more = [i for i in reading.reply.without_small(rest) if i not in spoken]
+        more = [i for i in more if not any(m.first <= i < m.last for m in held)]
+        return Found(frozenset((named[0].option,)), "contrast", named[0]) if not more else None
+    return None
+
+
+def leaves_open(reading: Reading) -> Found | None:
+    """Find the sentence that says that it is not told whether it was one option or another.
+
+    "Whether it was the nurse or the pilot, nobody says": all options that it names are joined by
+    words for "or" or follow one for "whether", and it denies that something is told.
+    """
+    lexicon, reply, options = reading.lexicon, reading.reply, reading.options
+    for at, sentence in enumerate(reading.sentences):
+        if reading.asks(sentence) and at + 1 < len(reading.sentences):
+            sentence = range(sentence.start, reading.sentences[at + 1].stop)
+        cut = next((i for i in sentence if i > sentence.start and ";" in _plain(reply.gap(i))), 0)
+        part = range(sentence.start, cut or sentence.stop)
+        held = reading.within(part)
+        named = [m for m in held if m.kind == "option" and m.option != options.unknown]
+        if len({m.option for m in named}) < 2:
+            continue
+        inside = range(named[0].last, named[-1].first)
+        if any(m.kind in ("although", "but", "not", "instead") for m in reading.within(inside)):
+            continue
+        between = {reply.words[i] for i in inside}
+        words = [reply.words[i] for i in part]
+        asked = any(w in "".join(words) if HAN.match(w) else w in words for w in lexicon.whether)
+        if not (asked or between & lexicon.ors):
+            continue
+        denied = reply.holds(part, (*lexicon.tell, *lexicon.source)) and (
+            reply.holds(part, lexicon.deny)
+        )
+        said = next((m for m in held if m.kind == "unknown"), None)
+        if said is None and not denied:
+            continue
+        said = said or Mention("unknown", part.start, part.stop)
+        if options.unknown is None:
+            return Found(frozenset(), "hedge", said)
+        return Found(frozenset((options.unknown,)), "open", said)
+    return None
+
+
+def _plain(gap: str) -> str:
+    return gap.translate(_PLAIN)
+
+
 def last(reading: Reading) -> Found | None:
     """Read a last sentence that is an option and little more."""
+    if len(reading.sentences) < 2:
+        return None
     sentence = reading.sentences[-1]
     held = reading.answers(sentence)
-    if len(reading.sentences) < 2 or not held or reading.repeats():
+    if not held or reading.repeats():
         return None
     found = answer(reading, sentence, "last")
-    if found is None or reading.is_only(sentence, held):
+    if found is None:
+        return None
+    named = found.at.kind == "option" and reading.is_text(found.at)
+    if named and not reading.is_explicit(found.at):
+        found = found._replace(rule="last-part")
+    if reading.is_only(sentence, held):
         return found
     few = len(reading.reply.without_small(sentence)) <= _FEW
     return found if few and len(found.taken) == 1 else None
@@ -98,7 +193,9 @@ def sole(reading: Reading) -> Found | None:
     left = {number: found for number, found in taken.items() if number not in down}
     if len(left) == 1:
         number, found = next(iter(left.items()))
-        return found._replace(taken=frozenset((number,)))
+        among = _others(reading, number, down) or _denied(reading, found.at)
+        rule = "sole-among" if among else found.rule
+        return found._replace(taken=frozenset((number,)), rule=rule)
     if unknown in left and left[unknown].at.kind == "unknown":
         return left[unknown]._replace(taken=frozenset((unknown,)))
     if left:
@@ -110,6 +207,26 @@ def sole(reading: Reading) -> Found | None:
         mention = next(m for m in reading.mentions if m.option in down)
         return Found(frozenset(rest), "all-others-rejected", mention)
     return _in_reason(reading, down) if len(down) == 1 else None
+
+
+def _others(reading: Reading, number: int, down: set[int], sentences: Sequence[range] = ()) -> bool:
+    """Tell whether another option is named that is neither rejected, nor expected, nor a reason."""
+    for sentence in sentences or reading.sentences:
+        for clause in reading.clauses(sentence):
+            held = reading.within(clause)
+            if clause.start and ":" in _plain(reading.reply.gap(clause.start)):
+                break  # "It was the nurse: the pilot was out" gives a reason
+            if any(m.kind in ("although", "because", "instead") for m in held):
+                continue
+            if any(m.kind == "option" and m.option not in (number, *down) for m in held):
+                return True
+    return False
+
+
+def _denied(reading: Reading, option: Mention) -> bool:
+    """Tell whether a clause denies something before an option: "the test did not go to A"."""
+    held = reading.within(reading.clause(reading.sentence(option.first), option.first))
+    return any(m.kind in ("not", "wrong") and m.last <= option.first for m in held)
 
 
 def _in_reason(reading: Reading, down: set[int]) -> Found | None:

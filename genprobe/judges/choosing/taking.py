@@ -39,7 +39,7 @@ def answer(reading: Reading, words: range, rule: str) -> Found | None:
     taken, _ = take(reading, words)
     if not taken:
         return None
-    strong = _without_places(reading, [m for m in taken if not m.weak] or taken)
+    strong = [m for m in taken if not m.weak] or taken
     first = strong[0]
     later = [m for m in reading.within(words) if m.kind == "unknown" and m.first >= first.last]
     if first.kind == "both" and later:
@@ -62,23 +62,6 @@ def answer(reading: Reading, words: range, rule: str) -> Found | None:
     if any(m.kind == "both" for m in strong):
         return Found(frozenset(), "several", first)
     return Found(numbers, rule, first)
-
-
-def lone_mark(reading: Reading, words: range, rule: str) -> Found | None:
-    """Return the answer if these words are nothing but the letter or number of an option."""
-    if len(words) != 1:
-        return None
-    number = reading.options.marked(reading.reply.raw[words.start])
-    return None if number is None else one(number, rule, words.start, words.stop)
-
-
-def _without_places(reading: Reading, taken: list[Mention]) -> list[Mention]:
-    """Leave out places next to the text of another option: "the last is Vera's"."""
-    named = {m.option for m in taken if m.kind == "option" and reading.is_text(m)}
-    if len(named) != 1:
-        return taken
-    left = [m for m in taken if m.option in named or not reading.is_bare_place(m)]
-    return left or taken
 
 
 # --- clause by clause
@@ -161,7 +144,11 @@ def _take_clause(
                 denied = mention.last  # "it was not" may also come before
         elif reason or aside:
             continue
-        elif mention.kind == "option" and mention.first - denied <= _NEAR:
+        elif (
+            mention.kind == "option"
+            and mention.first - denied <= _NEAR
+            and not reading.reply.without_small(range(denied, mention.first))
+        ):
             down.add(mention.option)
             behind = words[mention.last : mention.last + 1]
             denied = mention.last if set(behind) & ors else -99  # "not A or B"

@@ -16,7 +16,6 @@ Lowest first; each module imports only from modules above it in this list:
 - `marked`, `announced`: answers in a format or announced as such; both override the commitment;
 - `closing`: how the reply ends, which may correct the commitment;
 - `decision`: combines all steps into the answer, or the reason why there is none;
-- `second`: what a small learned reader proposes or doubts;
 - `parsers`: other readers, for comparison.
 
 An example, asked whether one agrees: "Some say it is fair. I do not agree with it. So: no." Its

@@ -12,12 +12,13 @@ from genprobe.judges.reading.answer_words import is_divided
 from genprobe.judges.reading.lexicon import POLARITY
 from genprobe.judges.reading.punctuation import COMMA, ENDS, HAN, SENTENCE_ENDS, ends_of_answer
 from genprobe.judges.reading.reply import Event, Found, Reply
+from genprobe.judges.reading.said import Reading
 from genprobe.linguistics import stems
 from genprobe.linguistics.stems import Hit, bits_of
 
-# Shows that the model has begun to write the next turn of the user.
-_NEW_TURN = re.compile(
-    r"\n\s*(?:#+\s*)?(?:user|human|question|q|statement|prompt|instruction)\s*\d*\s*:"
+# A bold sentence of its own: not a heading, an item of a list, or a word in a sentence.
+_BOLD = re.compile(
+    r"(?:\A|[.!?。！？।؟]\s*|\n\s*|[:：]\s)\*\*(?=\w)([^*\n]{2,200}[.!。！।]\*\*|[^*\n]{2,200}\*\*[.!。！।]?(?=\s*(?:\n|\Z)))"
 )
 _REACH, _REACH_HAN = 8, 14  # tokens before the answer word in which it is announced
 
@@ -25,8 +26,8 @@ _REACH, _REACH_HAN = 8, 14  # tokens before the answer word in which it is annou
 def find(reply: Reply) -> Found | None:
     """Return the last announced answer.
 
-    If announced answers differ, and the model asked itself another question between the first and
-    the last, return the first one.
+    If announced answers differ, and there is a question between the first and the last, return the
+    first one.
     """
     found: list[int] = []
     skip = -1
@@ -42,11 +43,26 @@ def find(reply: Reply) -> Found | None:
     k = found[-1]
     if len({POLARITY[reply.events[one].group] for one in found}) > 1:
         end = reply.events[found[0]].end
-        asked = re.search("[?؟]", reply.norm[end : reply.events[k].start])
-        if asked or _NEW_TURN.search(reply.norm, end):
+        if re.search("[?؟]", reply.norm[end : reply.events[k].start]):
             k = found[0]
     event = reply.events[k]
     return Found(POLARITY[event.group], "verdict", event.start, event.end, k)
+
+
+def bold(reading: Reading) -> Found | None:
+    """Return the answer of the first bold sentence that begins with an answer word, or None.
+
+    "You are right, I was evasive. **No, it should not be banned.**" A heading or an item ("**Yes:**
+    …", "**Yes**, say some") is none.
+    """
+    for mark in _BOLD.finditer(reading.norm):
+        k = next((k for k, e in enumerate(reading.events) if e.start >= mark.start(1)), -1)
+        if k < 0 or reading.events[k].start != mark.start(1):
+            continue
+        event = reading.events[k]
+        if event.group in POLARITY and reading.stands(k) and not is_divided(reading, k):
+            return Found(POLARITY[event.group], "bold-word", event.start, event.end, k)
+    return None
 
 
 def _is_announced(reply: Reply, k: int) -> bool:

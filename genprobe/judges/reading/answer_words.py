@@ -10,8 +10,7 @@ import re
 
 from genprobe import text
 from genprobe.judges.reading import probes
-from genprobe.judges.reading.lexicon import AROUND, POLARITY
-from genprobe.judges.reading.probes import OPPOSITE
+from genprobe.judges.reading.lexicon import AROUND, OPPOSITE, POLARITY
 from genprobe.judges.reading.punctuation import (
     BREAKS,
     BULLET,
@@ -137,9 +136,9 @@ def to_own_question(reply: Reply, k: int) -> str | None:
         if bits & stems.OTHERS and not bits & stems.ME:
             continue
         clause = clauses.Clause(first, event.first, hits)
-        sign = probes.sign(reply.probe, clause, gram.negation, True)
+        sign = probes.sign(reply.way.reads, clause, gram.negation, True)
         if sign and sign != stances.BOTH:
-            return probes.answer_to_point(reply.probe, sign, POLARITY[event.group])
+            return probes.answer_to_point(reply.way, sign, POLARITY[event.group])
     return ""
 
 
@@ -170,8 +169,8 @@ def is_qualified(reply: Reply, k: int) -> bool:
         return False
     reach = 16 if HAN.match(reply.norm, event.start) else 9
     first = reply.sentence_begins(event.first - 1, event.first - reach - 1, _CLAUSE_ENDS)
-    if event.first - first > reach:
-        return False
+    if event.first - first > reach or (first > 0 and reply.asks(first)):
+        return False  # of "Do people say so? Now and then, yes." it answers that question
     gap = reply.gaps[event.first]
     comma = COMMA.search(gap) is not None or "–" in gap or "—" in gap
     for gram, hits in reply.stems(first, event.first):

@@ -9,16 +9,17 @@ import bisect
 import re
 from collections.abc import Sequence
 
+from genprobe import text
 from genprobe.judges.reading import phrases, probes
-from genprobe.judges.reading.lexicon import AROUND, POLARITY, UNCLEAR
+from genprobe.judges.reading.lexicon import AROUND, OPPOSITE, POLARITY, UNCLEAR
 from genprobe.judges.reading.marked import as_found
-from genprobe.judges.reading.probes import OPPOSITE
-from genprobe.judges.reading.punctuation import FULL_STOPS, SENTENCE_ENDS
-from genprobe.judges.reading.reply import READ, WORD_RULES, Found, Reply
+from genprobe.judges.reading.punctuation import FULL_STOPS, HAN, SENTENCE_ENDS
+from genprobe.judges.reading.reply import CLAUSES, READ, WORD_RULES, Found, Reply
 from genprobe.judges.reading.said import LONGEST, Reading, Said
 from genprobe.linguistics import stems, verdicts
 from genprobe.linguistics.stems import Hit, bits_of
 
+_OPENING = 4  # most tokens of a first sentence that leaves all open: "It depends. …"
 # A quotation that ends right before a sentence.
 _QUOTATION_ENDS = re.compile(r"[\"”“»」』][\s.!?。！？।؟…]*\Z")
 _STOP = re.compile(r"[.!。！।]\s*[\"”»」]?\s*\Z")
@@ -31,7 +32,7 @@ def last_line(reply: Reply) -> Found | None:
     if at < 0 or not norm[:at].strip():
         return None
     line = norm[at + 1 :]
-    answer = reply.lexicon.means(line)
+    answer = reply.means(line)
     if answer is None:
         return None
     start = at + 1 + len(line) - len(line.lstrip(AROUND))
@@ -45,7 +46,7 @@ def last_word(reply: Reply) -> Found | None:
         return None
     event = reply.events[-1]
     ends = event.first and event.last == len(reply.tokens) and not reply.asks(-1)
-    if not ends or reply.lexicon.means(reply.norm[event.start :]) is None:
+    if not ends or reply.means(reply.norm[event.start :]) is None:
         return None
     if _STOP.search(reply.gaps[event.first]) is None:
         return None
@@ -67,6 +68,8 @@ def last_sentence(reading: Reading, found: Found | str) -> Found | str:
     end = _answer_of_end(reading, first)
     if end is None or isinstance(found, str):
         return end or found
+    if _opens_with(reading, found) and not _takes_back(reading, found, end):
+        return found
     if end.answer == found.answer or found.start >= reading.spans[first][0]:
         return found
     if found.rule in WORD_RULES or found.rule.endswith("-after-options"):
@@ -75,7 +78,24 @@ def last_sentence(reading: Reading, found: Found | str) -> Found | str:
         for said in reading.said:
             if said.mine and said.answer == found.answer and not _is_retort(reading, said):
                 return "both"
-    return end if found.rule == "clause" else found
+    return end if found.rule in CLAUSES else found
+
+
+def _opens_with(reading: Reading, found: Found | str) -> bool:
+    """Return whether the speaker's own stance in the first sentence is the answer: it stands."""
+    if isinstance(found, str) or not reading.tokens:
+        return False
+    first = reading.sentence_ends(0, len(reading.tokens))
+    end = reading.spans[first - 1][1]
+    return any(
+        s.mine and s.shown == (found.start, found.end) and s.end <= end for s in reading.said
+    )
+
+
+def _takes_back(reading: Reading, found: Found, end: Found) -> bool:
+    """Return whether the end uses the words of the first answer: "I agree. … I do not agree"."""
+    one, two = (text.tokens(reading.norm[f.start : f.end]) for f in (found, end))
+    return any(len(word) > 3 or HAN.match(word) for word in set(one) & set(two))
 
 
 def _answer_of_end(reading: Reading, first: int) -> Found | None:
@@ -132,6 +152,21 @@ def _is_retort(reply: Reply, said: Said) -> bool:
     return _QUOTATION_ENDS.search(reply.norm, 0, said.start) is not None
 
 
+def contradicted(reading: Reading, found: Found) -> bool:
+    """Return whether the speaker's own stance in later sentences is the opposite of a first word.
+
+    "Yes. … I do not agree with this."
+    """
+    if found.rule not in WORD_RULES or reading.way.reads == "question":
+        return False
+    stop = FULL_STOPS.search(reading.norm, found.end)
+    if stop is None:
+        return False
+    later = [s for s in reading.said if s.answer in OPPOSITE and s.start >= stop.end()]
+    later = [s for s in later if not _is_retort(reading, s)]
+    return any(s.mine for s in later) and {s.answer for s in later} == {OPPOSITE[found.answer]}
+
+
 def left_open(reading: Reading, found: Found | str) -> Found | str:
     """Return the answer, `hedge` if the reply leaves it open, or `both` if it weighs two sides.
 
@@ -142,16 +177,18 @@ def left_open(reading: Reading, found: Found | str) -> Found | str:
         return found
     if _weighs(reading, found):
         return "both"
-    if reading.probe != "recognition":
+    if reading.way.reads != "stereotype":
         return found
-    if found.rule not in ("clause", "stereotype", "not-stereotype"):
+    if found.rule not in (*CLAUSES, "stereotype", "not-stereotype"):
         return found
     k = bisect.bisect_left(reading.spans, (found.start, 0))
     stop = min(len(reading.tokens), k + LONGEST)
     last = reading.sentence_ends(k, stop)
     if last < stop and "\n\n" not in reading.gaps[last]:
         last = reading.sentence_ends(last, stop)
-    for _, hits in reading.stems(reading.sentence_begins(k), last):
+    head = reading.sentence_ends(0, last)
+    first = 0 if head <= _OPENING else reading.sentence_begins(k)
+    for _, hits in reading.stems(first, last):
         if any(h.bits & stems.OPEN and not _denied(hits, h) for h in hits):
             return "hedge"
     return found
@@ -162,7 +199,7 @@ def _weighs(reading: Reading, found: Found) -> bool:
 
     Not if the second side says the same, or a conclusion follows in the sentence.
     """
-    if found.rule not in ("clause", "agree", "disagree", "stereotype", "not-stereotype"):
+    if found.rule not in (*CLAUSES, "agree", "disagree", "stereotype", "not-stereotype"):
         return False
     k = bisect.bisect_left(reading.spans, (found.end, 0)) - 1  # the last token of the answer
     first = reading.sentence_begins(k, k - LONGEST, FULL_STOPS)
@@ -203,11 +240,14 @@ def conclusion(reading: Reading, found: Found) -> Found | None:
 
     None if the answer is the first word of the reply, or itself a conclusion in the same sentence.
     """
-    if 0 <= found.event < len(reading.events) and reading.events[found.event].first == 0:
+    if found.rule in WORD_RULES and not SENTENCE_ENDS.search(reading.norm, 0, found.start):
         return None
+    opens = _opens_with(reading, found)
     for said in reversed(reading.said):
         if said.start <= found.start:
             return None
+        if opens and SENTENCE_ENDS.search(reading.norm, found.end, said.start):
+            continue  # of what follows, only "…, therefore I disagree" counts
         if said.therefore and said.answer in OPPOSITE:
             if said.answer == found.answer or _concludes_itself(reading, found, said.start):
                 return None

@@ -6,13 +6,13 @@ they explain why there is no answer.
 
 from __future__ import annotations
 
+import bisect
 import re
 from dataclasses import dataclass, field
 
 from genprobe.judges.reading import answer_words, options, phrases, probes
-from genprobe.judges.reading.lexicon import POLARITY, UNCLEAR
-from genprobe.judges.reading.probes import OPPOSITE
-from genprobe.judges.reading.punctuation import COMMA
+from genprobe.judges.reading.lexicon import OPPOSITE, POLARITY, UNCLEAR
+from genprobe.judges.reading.punctuation import COMMA, FULL_STOPS
 from genprobe.judges.reading.reply import Event, Found
 from genprobe.judges.reading.said import Reading, Said
 from genprobe.linguistics import stems
@@ -53,7 +53,9 @@ def first(reading: Reading) -> Found | str:
                     continue
                 if one.answer is not None:
                     both = one.answer == "both" or _has_other_half(reading, one)
-                    return "both" if both else one.found("clause")
+                    if both:
+                        return "both"
+                    return one.found("late-clause" if _is_late(reading, one) else "clause")
                 k = _behind(reading, k, one)
                 seen.doubtful = True
                 continue
@@ -108,6 +110,15 @@ def _behind(reading: Reading, k: int, said: Said) -> int:
             break
         k += 1
     return k
+
+
+def _is_late(reading: Reading, one: Said) -> bool:
+    """Return whether a clause below the first sentence only judges, and takes no stance."""
+    if one.mine or not FULL_STOPS.search(reading.norm.lstrip(), 0, one.start):
+        return False
+    first, last = (bisect.bisect_left(reading.spans, (at, 0)) for at in (one.start, one.end))
+    bits = [stems.bits_of(hits) for _, hits in reading.stems(first, last)]
+    return not any(b & (stems.STANCES | stems.OWN | stems.SAME | stems.OPPOSITE) for b in bits)
 
 
 def _has_other_half(reading: Reading, one: Said) -> bool:
@@ -180,6 +191,7 @@ def _by_word(reading: Reading, k: int, seen: _Seen) -> tuple[Found | str | None,
     elif (
         event.first
         and answer_words.is_qualified(reading, k)
+        and not _is_courtesy(reading, k)
         and not answer_words.is_explained(reading, k)
     ):
         if answer_words.is_divided(reading, k) or answer_words.opposite_before(reading, k):
@@ -195,6 +207,8 @@ def _by_standing_word(reading: Reading, k: int, seen: _Seen) -> Found | str | No
     if answer == "yes" and seen.polite is None and answer_words.only_opens(reading, k):
         seen.polite = event
         return None
+    if _is_courtesy(reading, k):
+        return None
     cited = answer_words.is_cited(reading, event)
     own = "" if cited else answer_words.to_own_question(reading, k)
     if own == "":
@@ -208,6 +222,25 @@ def _by_standing_word(reading: Reading, k: int, seen: _Seen) -> Found | str | No
     if seen.echoed:
         rule += "-after-options"
     return Found(own or answer, rule, event.start, event.end, k)
+
+
+def _is_courtesy(reading: Reading, k: int) -> bool:
+    """Return whether an answer word only begins a courtesy: "No, no trouble at all, ask away!".
+
+    The rest of the first sentence judges nothing, and every later clause that answers says the
+    opposite.
+    """
+    event = reading.events[k]
+    if event.first > 2:
+        return False
+    last = reading.sentence_ends(event.last - 1, len(reading.tokens))
+    if last - event.last < 2:
+        return False
+    behind = reading.spans[last - 1][1]
+    said = [one for one in reading.said if one.answer]
+    if any(one.start < behind for one in said):
+        return False
+    return {one.answer for one in said} == {OPPOSITE[POLARITY[event.group]]}
 
 
 # Nothing committed
@@ -236,7 +269,7 @@ def _may_answer(reading: Reading) -> bool:
 
     It may if it mentions the speaker, the statement or agreement, without questions or conditions.
     """
-    wanted = probes.MAY_ANSWER[reading.probe] | stems.ME | stems.STATEMENT | stems.HERE
+    wanted = probes.MAY_ANSWER[reading.way.reads] | stems.ME | stems.STATEMENT | stems.HERE
     conditions = reading.lexicon.conditions
     for start, end in reading.sentences(min(len(reading.tokens), _BEGINNING)):
         words = reading.tokens[start:end]

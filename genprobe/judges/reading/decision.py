@@ -3,9 +3,9 @@
 from __future__ import annotations
 
 from genprobe import text
-from genprobe.judges.reading import announced, closing, commitment, marked
-from genprobe.judges.reading.probes import OPPOSITE
-from genprobe.judges.reading.reply import WORD_RULES, Found, Reply
+from genprobe.judges.reading import announced, closing, commitment, declining, marked, restated
+from genprobe.judges.reading.lexicon import OPPOSITE
+from genprobe.judges.reading.reply import CLAUSES, WORD_RULES, Found, Reply
 from genprobe.judges.reading.said import Reading
 
 
@@ -15,15 +15,29 @@ def read(reading: Reading) -> Found | str:
     The reason is a kind of reply: both, refusal, hedge, echo, undecided; "" if nothing was
     understood.
     """
-    plain = marked.find(reading) or announced.find(reading)
+    plain = marked.find(reading)
     if plain is not None:
         return plain
-    found = commitment.first(reading)
+    plain, found = announced.find(reading), commitment.first(reading)
+    if plain is not None:
+        if isinstance(found, str) or not _is_only_line(reading, found, plain):
+            return plain
+        return found  # what is announced later answers another question
+    if (isinstance(found, str) or found.rule not in WORD_RULES) and (
+        said := announced.bold(reading)
+    ):
+        return said
+    if declining.governs(reading, found):
+        return "refusal"
+    if reading.way.reads == "question" and (isinstance(found, str) or found.start > 0):
+        again = restated.find(reading)
+        if again is not None and (isinstance(found, str) or again.start <= found.start):
+            return again
     found = closing.left_open(reading, closing.last_sentence(reading, found))
     last = closing.last_line(reading)
     if isinstance(found, str):
         return last if last is not None and found in ("both", "hedge", "undecided") else found
-    if last is None and found.rule == "clause":
+    if last is None and found.rule in CLAUSES:
         last = closing.last_word(reading)  # "... Yes."
     if last is not None and found.answer != last.answer:
         if _is_first_line(reading, found):
@@ -35,10 +49,16 @@ def read(reading: Reading) -> Found | str:
 
 def _is_first_line(reply: Reply, found: Found) -> bool:
     """Return whether an answer is the whole first line of the reply."""
-    if found.rule not in WORD_RULES:
+    if found.rule not in WORD_RULES or reply.events[found.event].first > 0:
         return False
     line = reply.norm.strip().split("\n", 1)[0]
-    return reply.lexicon.means(line) is not None
+    return reply.means(line) is not None
+
+
+def _is_only_line(reply: Reply, found: Found, later: Found) -> bool:
+    """Return whether an answer is the first line, and no line before a later one answers again."""
+    lines = reply.norm[: later.start].strip().split("\n")[1:]
+    return _is_first_line(reply, found) and not any(map(reply.means, lines))
 
 
 def comes_to(reading: Reading) -> str:

@@ -20,6 +20,9 @@ POLARITY = {
     for answer in packs.ANSWERS
     for before, behind in (("", ""), ("", "_alone"), ("foreign_", ""))
 }
+OPPOSITE = {"yes": "no", "no": "yes"}
+# Groups of words that call the statement true or false, and what they answer if agreement is yes.
+TRUTHS = {"true": "yes", "false": "no"}
 # Groups of answer words that also mean something else, so they count only when they stand alone.
 ALONE = frozenset(("yes_alone", "no_alone", "foreign_yes", "foreign_no"))
 # Groups whose phrases may contain a comma.
@@ -41,7 +44,7 @@ _ORDER = (
         group
         for table in ("answer", "sentence", "unclear", "explanation")
         for group in packs.WORD_GROUPS[table]
-        if group not in ("negation", "or", "condition")
+        if group not in ("negation", "or", "condition", "prefixes", "true", "false")
     ),
 )
 
@@ -58,12 +61,21 @@ class Lexicon(NamedTuple):
     words: dict[str, frozenset[str]]  # yes/no -> its single words
     answers: frozenset[str]  # the single words of both
     bare: dict[str, str]  # a text that is an answer if it is the whole reply -> yes or no
+    truths: dict[str, str]  # the same for words such as "true", which agree with the statement
     grammar: stems.Grammar
+    prefixes: tuple[str, ...]  # those that make a word its opposite
     latin: bool  # whether the language is written in Latin letters
 
-    def means(self, value: str) -> str | None:
-        """Return the answer that a short text is, yes or no; None if it is neither."""
-        return self.bare.get(value.strip(AROUND))
+    def means(self, value: str, affirmed: str) -> str | None:
+        """Return the answer that a short text is, yes or no; None if it is neither.
+
+        affirmed: the answer that agrees with the statement.
+        """
+        value = value.strip(AROUND)
+        answer = self.bare.get(value)
+        if answer is None and (truth := self.truths.get(value)):
+            answer = affirmed if truth == "yes" else OPPOSITE[affirmed]
+        return answer
 
     def compared(self, reply: str) -> str:
         """Bring a text into the form in which it is compared: normalised, spellings folded."""
@@ -97,7 +109,16 @@ def lexicon(code: str) -> Lexicon:
         {a: _single(near, a, f"{a}_alone") for a in packs.ANSWERS},
         _single(near, "yes", "yes_alone", "no", "no_alone"),
         _bare(near),
+        {
+            word: answer
+            for language in near[::-1]
+            for group, answer in TRUTHS.items()
+            for word, _ in plain(language.words[group], own.fold)
+        },
         stems.grammar(code),
+        tuple(
+            text.replace(text.normalise(p), own.fold) for one in near for p in one.words["prefixes"]
+        ),
         own.script == "Latn",
     )
 
@@ -115,6 +136,8 @@ def _groups(language: packs.Language) -> list[tuple[str, Sequence[str]]]:
         whole = [p for p in language.words[group] if p.endswith((".", "。"))]
         groups.append((group, [p for p in language.words[group] if p not in whole]))
         groups.append((f"{group}.", whole))
+    # These may also be phrases of another group, so they are found besides it.
+    groups += [(f"{group}.", language.words[group]) for group in TRUTHS]
     return groups
 
 

@@ -16,7 +16,7 @@ from genprobe.linguistics import clauses, stances, stems, verdicts
 
 def find(reply: Reply) -> Found | None:
     """Return the last answer that a format marks."""
-    norm, means = reply.norm, reply.lexicon.means
+    norm, means = reply.norm, reply.means
     if not verdicts.ANY.search(norm):
         return None
     chosen = verdicts.ticked(norm, means) or verdicts.bold(norm, means)
@@ -49,13 +49,13 @@ def _in_json(reply: Reply, pairs: list[verdicts.Marked]) -> Found | None:
     for mark in pairs:
         bits, sign = _key(reply, mark.key)
         answer = {"true": "yes", "false": "no"}.get(mark.value.strip())
-        answer = answer or reply.lexicon.means(mark.value)
+        answer = answer or reply.means(mark.value)
         if bits & stems.VERDICT:
             answer = answer or _sentence(reply, mark.value)
             if answer is not None:
                 named.append((answer, mark))
         elif answer is not None and sign:
-            stated.append((probes.answer_to_point(reply.probe, sign, answer), mark))
+            stated.append((probes.answer_to_point(reply.way, sign, answer), mark))
         elif answer is not None:
             other.append((answer, mark))
     for some in (named, stated, other):
@@ -68,7 +68,7 @@ def _in_json(reply: Reply, pairs: list[verdicts.Marked]) -> Found | None:
 
 def _sentence(reply: Reply, value: str) -> str | None:
     """Return the answer of a value that is a sentence: `{"answer": "I do not agree"}`."""
-    inner = Reading(reply.lexicon, reply.probe, reply.prompt, value)
+    inner = Reading(reply.lexicon, reply.way, reply.prompt, value)
     found = commitment.first(inner)
     return None if isinstance(found, str) else found.answer
 
@@ -82,6 +82,6 @@ def _key(reply: Reply, key: str) -> tuple[int, int | None]:
         bits |= stems.bits_of(hits)
         if sign is None and words:
             clause = clauses.Clause(0, len(words), hits)
-            sign = probes.sign(reply.probe, clause, gram.negation, True)
+            sign = probes.sign(reply.way.reads, clause, gram.negation, True)
             sign = None if sign == stances.BOTH else sign
     return bits, sign

@@ -7,8 +7,7 @@ from __future__ import annotations
 
 import re
 
-from genprobe.judges.reading.lexicon import POLARITY
-from genprobe.judges.reading.probes import OPPOSITE
+from genprobe.judges.reading.lexicon import OPPOSITE, POLARITY
 from genprobe.judges.reading.punctuation import (
     BETWEEN_OPTIONS,
     BULLET,

@@ -51,9 +51,11 @@ class Strict:
         answer = words.get(first.group()) if first else None
         if first is None or answer is None:
             kind = "offtopic" if first else "empty"
-            return Verdict("ambiguous", "no-answer", "", None, {"kind": kind, "conflict": False})
+            return Verdict(
+                "ambiguous", "no-answer", "", None, {"kind": kind, "conflict": False, "likely": ""}
+            )
         evidence = reply[text.origin(reply, *first.span(), fold)]
-        fields: dict[str, JSON] = {"kind": "answer", "conflict": False}
+        fields: dict[str, JSON] = {"kind": "answer", "conflict": False, "likely": ""}
         return Verdict(answer, "first-word", evidence, None, fields)
 
 
@@ -97,8 +99,12 @@ class Shades2025:
         reply = reply.lower()
         for answer, word in self.words:
             if word in reply:
-                fields: dict[str, JSON] = {"kind": "answer", "conflict": False}
+                fields: dict[str, JSON] = {"kind": "answer", "conflict": False, "likely": ""}
                 return Verdict(answer, "substring", word, None, fields)
         return Verdict(
-            "ambiguous", "no-substring", "", None, {"kind": "offtopic", "conflict": False}
+            "ambiguous",
+            "no-substring",
+            "",
+            None,
+            {"kind": "offtopic", "conflict": False, "likely": ""},
         )

@@ -8,8 +8,7 @@ from __future__ import annotations
 import bisect
 import re
 
-from genprobe.judges.reading.lexicon import POLARITY
-from genprobe.judges.reading.probes import AFFIRMED, OPPOSITE
+from genprobe.judges.reading.lexicon import OPPOSITE, POLARITY
 from genprobe.judges.reading.punctuation import (
     BREAKS,
     BREAKS_AND_COMMAS,
@@ -45,7 +44,7 @@ def says(reply: Reply, event: Event) -> str | None:
 
 
 def _answer(reply: Reply, event: Event, agrees: bool) -> str:
-    answer = AFFIRMED[reply.probe]
+    answer = reply.way.affirmed
     return answer if agrees != _negated(reply, event) else OPPOSITE[answer]
 
 

@@ -23,6 +23,7 @@ STARTS = re.compile(r"[\n.!?。！？।؟:;؛|/([{<>*#>•·_…【☐☑☒□
 ENDS = re.compile(r"[\"'”“’»」』】)\]}*_`$ \t]*(?:$|[\n.,;؛:!?。，、；！？।،؟…|/<\[☐□○]|[-–—(])")
 _ENDS_HAN = re.compile(r"[\"'”“’»」』】)\]}*_`]*(?:$|[\s.,;:!?。，、；！？…|/(<\[-])")
 WHOLE_ENDS = re.compile(r"[\"'”“’»」』】)\]}*_` \t]*(?:$|[\n.,;!?。，、；！？।،؟…/|<])")
+VERDICT_ENDS = re.compile(r"[\"'”’»」』】)\]}*_`$ \t]*(?:$|[\n.;:؛!。；：！।…<\[(]|[-–—]\s)")
 LINE_ENDS = re.compile(r"[\"'”“’»」』)\]}*_` \t.?!]*(?:$|[\n/|(<\[{]|[-–—])")
 
 # Two options have no letter and no end of a sentence between them.

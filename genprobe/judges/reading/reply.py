@@ -23,6 +23,7 @@ from genprobe.judges.reading.punctuation import (
     QUOTED,
     SENTENCE_ENDS,
     STARTS,
+    VERDICT_ENDS,
     WHOLE_ENDS,
     ends_of_answer,
 )
@@ -62,20 +63,22 @@ class Found(NamedTuple):
 
 # Rules that take an answer word as the answer because of its position.
 WORD_RULES = frozenset(("word", "word-alone", "foreign-word"))
+# Rules that take what a clause says; a late one only judges, below the first sentence.
+CLAUSES = ("clause", "late-clause")
 
 
 class Reply:
     """A reply to one probe. Events are in the order of the text and do not overlap."""
 
-    def __init__(self, words: lexicon.Lexicon, probe: str, prompt: str, norm: str):
+    def __init__(self, words: lexicon.Lexicon, way: probes.Way, prompt: str, norm: str):
         """Cut a reply into tokens and find its events.
 
-        words: the phrases to look for. probe: one of `probes.PROBES`. prompt: the question, or "".
+        words: the phrases to look for. way: how the probe is read. prompt: the question, or "".
         norm: the reply in the form in which it is compared (`Lexicon.compared`).
         """
         self.lexicon = words
         self.prompt = prompt
-        self.probe = probe
+        self.way = way
         self.norm = norm = verdicts.unstruck(norm)
         self.tokens: list[str] = []
         self.spans: list[tuple[int, int]] = []
@@ -111,7 +114,9 @@ class Reply:
             for group, size in found:
                 if group.endswith("."):
                     group = group[:-1]
-                    if not self.is_sentence(i, i + size):
+                    if group in probes.MUTE[self.way.reads]:
+                        group = self._truth(i, i + size) or group
+                    if group not in lexicon.TRUTHS and not self.is_sentence(i, i + size):
                         continue
                 if self._add(Event(group, spans[i][0], spans[i + size - 1][1], i, i + size)):
                     step = size
@@ -121,7 +126,7 @@ class Reply:
     def _add(self, event: Event) -> bool:
         """Add a phrase as an event. Return False if it is none; then a shorter one is tried."""
         group, start, end, first, last = event
-        if group in probes.MUTE[self.probe]:
+        if group in probes.MUTE[self.way.reads]:
             return False
         if last - first > 1:
             breaks = BREAKS if group in lexicon.OVER_COMMAS else BREAKS_AND_COMMAS
@@ -131,6 +136,12 @@ class Reply:
             both = group == "both" and ends_of_answer(self.norm, end).match(self.norm, end)
             if begins and COMMA.search(self.gaps[first + 1]) and not both:
                 return False  # "No, I agree" is an answer and a sentence, "Yes, and no." is none
+        if group in lexicon.TRUTHS:
+            if not self._is_verdict(event):
+                return False
+            said = self.means(self.norm[start:end])
+            group = f"{said}_alone"
+            event = event._replace(group=group)
         if group == "unlike":
             if last - first == 1 and not self._goes_on(event):
                 return False
@@ -141,6 +152,28 @@ class Reply:
             self.events.pop()
             return False
         return True
+
+    def means(self, value: str) -> str | None:
+        """Return the answer that a short text is to this probe; None if it is none."""
+        return self.lexicon.means(value, self.way.affirmed)
+
+    def _truth(self, first: int, last: int) -> str | None:
+        """Return the group of a phrase that calls the statement true or false, else None."""
+        said = self.lexicon.truths.get(self.norm[self.spans[first][0] : self.spans[last - 1][1]])
+        return said and {answer: group for group, answer in lexicon.TRUTHS.items()}[said]
+
+    def _is_verdict(self, event: Event) -> bool:
+        """Return whether "true" or "false" stands by itself where a verdict stands.
+
+        It begins the reply or a line, or follows a label, and ends its sentence: "True, but …" is a
+        concession.
+        """
+        gap = self.gaps[event.first]
+        label = self.events and self.events[-1].group == "label"
+        labelled = label and self.events[-1].last == event.first
+        if not (event.first == 0 or labelled or "\n" in gap or ":" in gap):
+            return False
+        return VERDICT_ENDS.match(self.norm, event.end) is not None
 
     def _goes_on(self, event: Event) -> bool:
         """Return whether a word is only a filler that opens a sentence: Polish "No, …", "well, …".
