@@ -33,7 +33,7 @@ import numpy as np
 from scipy.stats import betabinom, binom
 
 from genprobe.review import correction, intervals, sample
-from genprobe.statistics import Array, clustered_wilson, wilson
+from genprobe.statistics import Array, share_interval, wilson
 
 ACCURACIES = (0.6, 0.7, 0.8, 0.9, 0.95, 0.99)
 REVIEWED = (30, 100, 300)
@@ -219,7 +219,7 @@ def simulate_templates(
             chosen = rng.choice(stratum, int(size), replace=False)
             truth[chosen], weight[chosen] = true[chosen], len(stratum) / size
         hits, sizes = np.bincount(statement, label), np.bincount(statement)
-        plain.append(clustered_wilson(hits, sizes))
+        plain.append(share_interval(hits, sizes))
         rest = (weight, ~np.isnan(truth), statement, 0.95)
         found.append([correction._counts(label, y, *rest) for y in (truth, label == truth)])
     rate, read = zip(*found, strict=True)
@@ -262,6 +262,8 @@ def main() -> None:
     parser.add_argument("--quick", action="store_true", help="four accuracies, two sizes")
     parser.add_argument("--only", choices=["replies", "designs", "templates"])
     args = parser.parse_args()
+    if args.measured < max(REVIEWED):
+        parser.error(f"--measured is at least {max(REVIEWED)}, the most that are reviewed")
     if args.only in (None, "replies"):
         replies(args)
     if args.only in (None, "designs"):

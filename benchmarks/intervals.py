@@ -1,6 +1,16 @@
-"""Measure how intervals of rates change if an original and its contrasts are one cluster.
+"""Measure how often the interval of a share holds the true share.
 
-    python benchmarks/intervals.py FILE [--draws 300] [--seed 1]
+    python benchmarks/intervals.py [--draws 200] [--all]     simulated statements
+    python benchmarks/intervals.py FILE [--draws 300]        recorded replies, and simulated pairs
+
+Without FILE, replies to statements are drawn in 336 settings: a number of statements, replies to
+each, a true share, and how alike the replies to a statement are. `icc`: each statement has a chance
+of its own, from a beta distribution in which the replies to a statement have this intraclass
+correlation. `kinds`: three statements in five get the same reply each time, as at temperature 0,
+and the replies to the others do not depend on each other. The statements of a draw are a sample of
+those that the truth is about. Each row of the table is about the settings with these statements:
+the mean coverage of the 95 % intervals, the lowest and where it was, and the mean width in points.
+`--all` prints each setting. Sizes of statements are drawn anew each time, if they differ.
 
 FILE has judged replies, or replies that are judged first, with the columns `pair` and `role`, such
 as the recorded ones of the SHADES study. Each row of the table is about all cells by some columns
@@ -18,8 +28,10 @@ its contrasts are correlated (`alike`).
 from __future__ import annotations
 
 import argparse
+import itertools
 from collections.abc import Iterator
 from pathlib import Path
+from typing import NamedTuple
 
 import numpy as np
 import pandas as pd
@@ -28,7 +40,7 @@ from genprobe import metrics
 from genprobe.files import read_rows
 from genprobe.outcomes import table
 from genprobe.resources import registry
-from genprobe.statistics import Array, clustered_wilson
+from genprobe.statistics import Array, share_interval
 from genprobe.tasks.pipeline.judge import judged_rows
 
 METRICS = ("yes", "recognised", "endorsed")
@@ -38,6 +50,94 @@ SPLITS: tuple[tuple[str, ...], ...] = (
 )
 FEW = 24  # pairs, as many as genprobe's built-in data have
 LEAST = 12
+# Statements, and replies to each: the fewest and the most, or HALF: one statement has as many as
+# all others together.
+HALF = (0, 0)
+USUAL = (
+    *((5, (10, 10)), (10, (5, 5)), (20, (30, 30)), (24, (16, 16)), (50, (5, 5)), (100, (1, 9))),
+)
+SAME_REPLY = 0.6  # of the statements, among `kinds`
+SHARES = (0.01, 0.03, 0.05, 0.1, 0.3, 0.5)
+
+
+class Setting(NamedTuple):
+    """What is simulated."""
+
+    statements: int
+    replies: tuple[int, int]
+    alike: float | None  # intraclass correlation; None: statements of two kinds
+    share: float
+
+    def where(self) -> str:
+        """Name the statements and their replies."""
+        low, high = self.replies
+        return (
+            f"{self.statements} x {'half' if not low else low if low == high else f'{low}-{high}'}"
+        )
+
+    def how(self) -> str:
+        """Name the rest."""
+        return f"{'kinds' if self.alike is None else f'icc {self.alike:g}'}, share {self.share:g}"
+
+
+def settings() -> list[Setting]:
+    """List the 336 settings: 144 usual ones, 120 hard ones, and 72 whose replies hardly depend."""
+    few = itertools.product((3, 4, 8), ((1, 60), HALF))
+    grids = (
+        (USUAL, (0.3, 0.6, 0.9, None), SHARES),
+        (few, (0.02, 0.1, 0.3, 0.9, None), (0.02, 0.05, 0.1, 0.3)),
+        (USUAL, (0.0, 0.1), SHARES),
+    )
+    return [
+        Setting(*where, alike, share)
+        for wheres, likes, shares in grids
+        for where, alike, share in itertools.product(wheres, likes, shares)
+    ]
+
+
+def drawn(rng: np.random.Generator, of: Setting) -> tuple[Array, Array]:
+    """Draw the hits and the replies of each statement, (statements,)."""
+    n, (low, high) = of.statements, of.replies
+    sizes = rng.integers(low, high + 1, n) if low else np.array([5 * (n - 1), *[5] * (n - 1)])
+    chance = np.full(n, of.share)
+    if of.alike is None:
+        same = rng.random(n) < SAME_REPLY
+        chance = np.where(same, rng.random(n) < of.share, chance)
+    elif of.alike:
+        both = 1 / of.alike - 1
+        chance = rng.beta(of.share * both, (1 - of.share) * both, n)
+    return rng.binomial(sizes, chance), sizes
+
+
+def held(of: Setting, draws: int, seed: int) -> tuple[float, float]:
+    """Return the share of intervals that hold the true share, and their mean width, both in %."""
+    rng = np.random.default_rng(seed)
+    ends = np.array([share_interval(*drawn(rng, of)) for _ in range(draws)])
+    holds = (ends[:, 0] <= of.share) & (of.share <= ends[:, 1])
+    return 100 * float(holds.mean()), 100 * float((ends[:, 1] - ends[:, 0]).mean())
+
+
+def shares(draws: int, seed: int, every: bool) -> Iterator[str]:
+    """Yield the rows of the table of simulated settings."""
+    found = {}
+    if every:
+        yield f"{'statements':12} {'setting':24} coverage   width"
+    for of in settings():
+        rate, width = found[of] = held(of, draws, seed)
+        if every:
+            yield f"{of.where():12} {of.how():24} {rate:8.1f}  {width:6.1f}"
+    yield f"{'statements':12} settings   mean   lowest   width   where it was lowest"
+    groups = [(where, [of for of in found if of.where() == where]) for where in
+              dict.fromkeys(of.where() for of in found)]  # fmt: skip
+    for where, group in [*groups, ("all", list(found))]:
+        rates = [found[of][0] for of in group]
+        worst = group[int(np.argmin(rates))]
+        yield (
+            f"{where:12} {len(group):8}  {np.mean(rates):5.1f}   {min(rates):6.1f}   "
+            f"{np.mean([found[of][1] for of in group]):5.1f}   {worst.how()}"
+            + f" ({worst.where()})"
+            * (where == "all")
+        )
 
 
 def cells(outcomes: pd.DataFrame, metric: str, by: list[str]) -> Iterator[tuple[Array, Array]]:
@@ -78,8 +178,8 @@ def covered(hits: Array, sizes: Array, true: float) -> tuple[bool, bool]:
     """
     there = sizes > 0
     found = (
-        clustered_wilson(hits.sum(1), sizes.sum(1)),
-        clustered_wilson(hits[there], sizes[there]),
+        share_interval(hits.sum(1), sizes.sum(1)),
+        share_interval(hits[there], sizes[there]),
     )
     one, alone = (bool(ends and ends[0] <= true <= ends[1]) for ends in found)
     return one, alone
@@ -138,10 +238,16 @@ def main() -> None:
     parser = argparse.ArgumentParser(
         description=__doc__, formatter_class=argparse.RawTextHelpFormatter
     )
-    parser.add_argument("file", type=Path)
-    parser.add_argument("--draws", type=int, default=300)
+    parser.add_argument("file", type=Path, nargs="?")
+    parser.add_argument("--draws", type=int)
     parser.add_argument("--seed", type=int, default=1)
+    parser.add_argument("--all", action="store_true", help="each of the 336 settings")
     asked = parser.parse_args()
+    if not asked.file:
+        for line in shares(asked.draws or 200, asked.seed, asked.all):
+            print(line, flush=True)
+        return
+    asked.draws = asked.draws or 300
     first = next(read_rows(asked.file))
     judge = registry.module("judges", "yesno").make()
     rows = read_rows(asked.file) if "answer" in first else judged_rows(asked.file, [judge])

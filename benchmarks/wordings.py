@@ -4,7 +4,7 @@
     python benchmarks/wordings.py components [REPS]   planted and estimated components
     python benchmarks/wordings.py dstudy [REPS]       forecast widths, and widths then found
     python benchmarks/wordings.py ranking [REPS]      rankings of models with and without an order
-    python benchmarks/wordings.py gate [REPS]         false alarms, and flips that are found
+    python benchmarks/wordings.py flips [REPS]        changed answers that are found
     python benchmarks/wordings.py speed               a million outcomes: seconds and memory
 
 A reply says yes with a probability whose logit is the sum of a mean and normal effects of its
@@ -26,7 +26,7 @@ from collections.abc import Iterator
 import numpy as np
 from scipy import special, stats
 
-from genprobe.statistics import Array, clustered_wilson
+from genprobe.statistics import Array, share_interval
 
 STATEMENT, TOGETHER = 1.0, 0.5
 NODES, WEIGHTS = np.polynomial.hermite_e.hermegauss(61)
@@ -147,7 +147,7 @@ def _held(hits: Array, sizes: Array, rate: float) -> list[float]:
     low = 0.0 if not hits.sum() else low
     high = 1.0 if hits.sum() == sizes.sum() else high
     s, t = satterthwaite(hits, sizes)
-    c = clustered_wilson(hits.sum(1), sizes.sum(1)) or (0.0, 1.0)
+    c = share_interval(hits.sum(1), sizes.sum(1)) or (0.0, 1.0)
     new = low <= rate <= high, rate < low, rate > high, high - low
     return [float(x) for x in (*new, s <= rate <= t, c[0] <= rate <= c[1])]
 
@@ -296,16 +296,15 @@ def ranking(reps: int) -> None:
         )
 
 
-def gate(reps: int) -> None:
-    """Print how often the gate stops a version, and how often changed answers (flips) are found.
+def flips(reps: int) -> None:
+    """Print how often changed answers (flips) are found.
 
     300 items are asked twice. The probability of yes is near 0 or 1; each answer is drawn anew, or
     greedy.
     """
     import pandas as pd
 
-    from genprobe.analysis.flips import flips
-    from genprobe.analysis.gate import check
+    from genprobe.analysis.flips import flips as compared
 
     rng = np.random.default_rng(4)
 
@@ -319,10 +318,10 @@ def gate(reps: int) -> None:
              "response": says.astype(str)}
         )  # fmt: skip
 
-    print("replies  version                      gate stops %   flips found %   share beyond")
+    print("replies  version                      flips found %   share beyond")
     for drawn in (True, False):
-        for what in ("the same", "10 % of flips, symmetric", "rise at the limit, 5 points"):
-            stopped, found, beyond = 0, 0, []
+        for what in ("the same", "10 % of flips, symmetric"):
+            found, beyond = 0, []
             for _ in range(reps):
                 chance = rng.beta(0.15, 0.15, 300)
                 new = chance.copy()
@@ -330,23 +329,12 @@ def gate(reps: int) -> None:
                     halves = (np.flatnonzero(chance > 0.5), np.flatnonzero(chance <= 0.5))
                     turn = np.concatenate([rng.choice(half, 15, False) for half in halves])
                     new[turn] = 1 - new[turn]
-                if what.startswith("rise"):
-                    gain = np.maximum(1 - 2 * chance, 0) if drawn else chance < 0.5
-                    turn = (rng.random(300) < 0.05 / gain.mean()) & (chance < 0.5)
-                    new = np.where(turn, 1 - chance, chance)
-                a, b = table(chance, drawn), table(new, drawn)
-                one = flips(a, b, "endorsed", drawn)
+                one = compared(table(chance, drawn), table(new, drawn), "endorsed")
                 found += one.p is not None and one.p < 0.05
                 beyond.append(one.share - (one.by_itself or 0.0))
-                sums = np.column_stack(
-                    [t["says"].to_numpy(float).reshape(-1, 2).sum(1) for t in (a, b)]
-                    + [np.full(300, 2.0)]
-                )
-                limit = 0.05 if what.startswith("rise") else 0.0
-                stopped += not check(sums, "endorsed", limit).passed
             print(
-                f"{'drawn' if drawn else 'greedy':8} {what:28} {100 * stopped / reps:12.1f}"
-                f"{100 * found / reps:15.1f} {100 * np.mean(beyond):14.1f}",
+                f"{'drawn' if drawn else 'greedy':8} {what:28} {100 * found / reps:12.1f}"
+                f"{100 * np.mean(beyond):14.1f}",
                 flush=True,
             )
 
@@ -380,7 +368,7 @@ def speed(_: int) -> None:
 
 if __name__ == "__main__":
     what = {"coverage": coverage, "components": recovered, "dstudy": widths,
-            "ranking": ranking, "gate": gate, "speed": speed}  # fmt: skip
+            "ranking": ranking, "flips": flips, "speed": speed}  # fmt: skip
     what[sys.argv[1] if len(sys.argv) > 1 else "coverage"](
         int(sys.argv[2]) if len(sys.argv) > 2 else 300
     )

@@ -1,4 +1,4 @@
-"""Intervals: Wilson's for rates, a bootstrap for everything else, both clustered.
+"""Intervals: a bootstrap with anchors for shares, a plain one for everything else, both clustered.
 
 Also sums over clusters with random signs, which randomisation tests need.
 
@@ -9,7 +9,9 @@ cannot give one.
 
 from __future__ import annotations
 
+import functools
 import gc
+import itertools
 from collections.abc import Callable, Sequence
 from statistics import NormalDist
 from typing import Any
@@ -23,13 +25,18 @@ Array = NDArray[Any]
 LEVEL = 0.95  # of confidence
 ALPHA = 0.05  # of a test
 RESAMPLES = 2000
+FEW = 7  # clusters of which all resamples are evaluated: 1,716
 SEED = 1
 TURNS = 9_999  # draws of random signs, for a p-value
 # Names of the intervals in signatures.
-WILSON = f"wilson{100 * LEVEL:g}"
-BOOTSTRAP = f"bootstrap{100 * LEVEL:g}x{RESAMPLES}s{SEED}"
+SHARE = f"anchored{100 * LEVEL:g}"
+BOOTSTRAP = f"bootstrap{100 * LEVEL:g}x{RESAMPLES}s{SEED}o"  # o: in any order of the clusters
 LEAST = 2  # statements that a test needs; one shows no variation
 SAME = 1e-5  # smaller differences of distances and shares are rounding errors
+# Where Imhof's integral is summed: exp of equal steps; rows of one block of the sum.
+_STEP = 0.08
+_U = np.exp(np.arange(-24, 28, _STEP))
+_ROWS = 1024
 _BLOCK = 2_000_000  # numbers that the bootstrap holds in memory at a time
 
 
@@ -58,37 +65,106 @@ def wilson(k: float, n: float, level: float = LEVEL) -> Interval | None:
     return low, high
 
 
-def clustered_wilson(hits: Array, sizes: Array, level: float = LEVEL) -> Interval | None:
-    """Compute the Wilson interval of sum(hits) / sum(sizes) on the effective number of replies.
+def share_interval(hits: Array, sizes: Array, level: float = LEVEL) -> Interval | None:
+    """Compute the interval of the share sum(hits) / sum(sizes) of replies in clusters.
 
     hits, sizes: (clusters,), the number of hits and the number of replies of each statement.
 
-    With one reply a statement it is `wilson` exactly. Otherwise n becomes n / deff, where deff is
-    the design effect: the linearised variance of the ratio between clusters over that of
-    independent replies, with a t instead of a normal quantile for few clusters (Korn & Graubard
-    1998, Survey Methodology 24:193; Franco, Little, Louis & Slud 2019, J. Survey Statistics and
-    Methodology 7:334). The effective size is kept between its value for identical replies within
-    each statement (Kish: n^2 / sum(sizes^2)) and n, so clusters never make an interval narrower. If
-    the share is 0 or 1, no variance can be estimated, and n is the number of clusters.
+    With one reply a statement it is `wilson` exactly. Otherwise it is the Bayesian bootstrap (Rubin
+    1981, Annals of Statistics 9:130) with anchors: each cluster gets an exponential random weight,
+    and an invented cluster of the usual size stands at each end of the scale, with a weight from
+    Gamma(3/4) at the end that is sought and Gamma(1/4) at the other. (With 1 and 0 it would be
+    Gaffke's bound, 2005, Dortmund preprint 05-08; for single replies that is Clopper and
+    Pearson's.) The ends are quantiles of the weighted share, computed without random numbers
+    (`_chance_below`). A cluster unlike those seen is allowed for, and an end never falls when a hit
+    is added. In 336 simulated settings (3 to 100 statements, 1 to 60 replies each, rare and common
+    answers, alike in all degrees) it held the share in 95 to 100 %: `benchmarks/intervals.py`.
     """
     hits, sizes = np.asarray(hits, float), np.asarray(sizes, float)
-    clusters, k, n = len(sizes), float(hits.sum()), float(sizes.sum())
-    if clusters == n or n == 0:
+    hits, sizes = hits[sizes > 0], sizes[sizes > 0]
+    k, n = float(hits.sum()), float(sizes.sum())
+    if n == 0 or len(sizes) == n:
         return wilson(k, n, level)
-    p = k / n
-    if k <= 0 or k >= n:
-        return wilson(p * clusters, clusters, level)
-    smallest = n * n / float((sizes**2).sum())
-    effective = smallest
-    if clusters > 1:
-        variance = clusters / (clusters - 1) * float(((hits - p * sizes) ** 2).sum()) / (n * n)
-        if variance > 0:
-            shrink = NormalDist().inv_cdf((1 + level) / 2) / student(clusters - 1, level)
-            effective = p * (1 - p) / variance * shrink**2
-        else:
-            effective = n
-    effective = min(max(effective, smallest), n)
-    return wilson(p * effective, effective, level)
+    usual = float((sizes**2).sum()) / n  # the size of an anchor
+    z2 = NormalDist().inv_cdf((1 + level) / 2) ** 2
+    least = z2 / (n / usual + z2)  # Wilson's end for no hit in as many clusters of the usual size
+    table = _counted(hits, sizes)
+    tail = (1 - level) / 2
+    low = _quantile(tail, *table, usual, 0.25, 0.75) if k > 0 else 0.0
+    high = _quantile(1 - tail, *table, usual, 0.75, 0.25) if k < n else 1.0
+    return min(low, 1 - least, k / n), max(high, least, k / n)
+
+
+def share_of_sums(sums: Array) -> Interval | None:
+    """Compute `share_interval`. sums: (clusters, 2), the hits and the replies of each statement."""
+    return share_interval(sums[:, 0], sums[:, 1])
+
+
+def upper_end(sums: Array, sizes: Array, level: float = LEVEL) -> float:
+    """Compute the one-sided upper confidence limit of the mean sum(sums) / sum(sizes).
+
+    sums, sizes: (clusters,); each sum lies between 0 and its size, and need not be a count.
+
+    It is the bootstrap of `share_interval` with the weights 1 and 0: Gaffke's bound (2005, Dortmund
+    preprint 05-08; Learned-Miller & Thomas 2019, arXiv 1905.06208), which is conjectured to hold
+    for every distribution. With clusters of one size and no hit it is 1 - (1 - level)^(1 / n).
+    """
+    sums, sizes = np.asarray(sums, float), np.asarray(sizes, float)
+    k, n = float(sums.sum()), float(sizes.sum())
+    if n <= 0 or k >= n:
+        return 1.0
+    usual = float((sizes**2).sum()) / n
+    return max(_quantile(level, *_counted(sums, sizes), usual, 1.0, 0.0), k / n)
+
+
+def p_at_most(share: float, sums: Array, sizes: Array) -> float:
+    """Compute a one-sided p-value for the hypothesis that the mean is at most `share`.
+
+    sums, sizes: as in `upper_end`. The anchors of the bootstrap weigh 1/2 each (`share_interval`).
+    """
+    sums, sizes = np.asarray(sums, float), np.asarray(sizes, float)
+    usual = float((sizes**2).sum() / sizes.sum())
+    return min(1.0, max(0.0, _chance_below(share, *_counted(sums, sizes), usual, 0.5, 0.5)))
+
+
+def _counted(hits: Array, sizes: Array) -> tuple[Array, Array, Array]:
+    """List the different clusters: their hits, their sizes, and how many there are of each."""
+    kinds, times = np.unique(np.column_stack([hits, sizes]), axis=0, return_counts=True)
+    return kinds[:, 0], kinds[:, 1], times
+
+
+def _quantile(
+    chance: float, hits: Array, sizes: Array, times: Array, usual: float, yes: float, no: float
+) -> float:
+    """Return the quantile of the weighted share of `_chance_below`."""
+    from scipy.optimize import brentq
+
+    def beyond(share: float) -> float:
+        return _chance_below(share, hits, sizes, times, usual, yes, no) - chance
+
+    return float(brentq(beyond, 0.0, 1.0, xtol=1e-12)) if beyond(1.0) > 0 > beyond(0.0) else chance
+
+
+def _chance_below(
+    share: float, hits: Array, sizes: Array, times: Array, usual: float, yes: float, no: float
+) -> float:
+    """Compute the probability that the weighted share of hits is at most `share`.
+
+    The weighted share is (sum of G h + Y u) / (sum of G s + (Y + N) u): G exponential, one for each
+    cluster with h hits among s replies; Y and N from Gamma(yes) and Gamma(no); u the size of an
+    anchor. It is at most `share` if a weighted sum of gamma variables is at most 0, whose
+    probability Imhof's integral gives (1961, Biometrika 48:419), here over the logarithm.
+    times: how many clusters have the same hits and size.
+    """
+    parts = np.concatenate([hits - share * sizes, [usual * (1 - share), -usual * share]])
+    shapes = np.concatenate([times, [yes, no]])
+    parts = parts / np.abs(parts).max()
+    angle, logs = np.zeros(len(_U)), np.zeros(len(_U))
+    for at in range(0, len(parts), _ROWS):  # in blocks, so that memory stays small
+        x = parts[at : at + _ROWS, None] * _U
+        angle += shapes[at : at + _ROWS] @ np.arctan(x)
+        logs += shapes[at : at + _ROWS] @ np.log1p(x * x)
+    return float(0.5 - (np.sin(angle) * np.exp(-logs / 2)).sum() * _STEP / np.pi)
 
 
 def ratio(sums: Array) -> Array:
@@ -111,15 +187,20 @@ def bootstrap(
 
     The percentiles are expanded for the number of clusters, without which the bootstrap is too
     narrow in small samples (Hesterberg 2015, The American Statistician 69:371, "expanded
-    percentile"). If every resample gives the same value, the bootstrap would claim certainty. With
-    `limits`, the interval then says how far the value could move if the share of clusters unlike
-    the observed ones were the upper Wilson bound of 0 out of all clusters; without limits it is
-    None.
+    percentile"). Of up to `FEW` clusters all resamples are evaluated, with their probabilities: an
+    extreme percentile of a few drawn ones would depend on the draw. If every resample gives the
+    same value, the bootstrap would claim certainty. With `limits`, the interval then says how far
+    the value could move if the share of clusters unlike the observed ones were the upper Wilson
+    bound of 0 out of all clusters; without limits it is None.
     """
     units = np.asarray(units, float)
     clusters = len(units)
     if clusters == 0:
         return None
+    units = units[np.lexsort(units.T)]  # the names of the clusters must not change a resample
+    if clusters <= FEW:
+        times, chances = _multisets(clusters)
+        return _expanded(value(times @ units), clusters, level, limits, chances)
     rng = np.random.default_rng(seed)
     block = max(1, _BLOCK // units.size)
     values = np.concatenate(
@@ -129,6 +210,20 @@ def bootstrap(
         ]
     )
     return _expanded(values, clusters, level, limits)
+
+
+@functools.cache
+def _multisets(clusters: int) -> tuple[Array, Array]:
+    """List all resamples of a few clusters, and their probabilities.
+
+    Returns how often each cluster is drawn, (resamples, clusters), and (resamples,).
+    """
+    from scipy.special import gammaln
+
+    chosen = itertools.combinations_with_replacement(range(clusters), clusters)
+    times = np.array([np.bincount(drawn, minlength=clusters) for drawn in chosen], float)
+    logs = gammaln(clusters + 1) - gammaln(times + 1).sum(1) - clusters * np.log(clusters)
+    return times, np.exp(logs)
 
 
 def reweighted(
@@ -148,6 +243,9 @@ def reweighted(
     if not len(cluster):
         return None
     clusters = int(cluster.max()) + 1
+    if clusters <= FEW:
+        times, chances = _multisets(clusters)
+        return _expanded(value(times[:, cluster]), clusters, level, limits, chances)
     rng = np.random.default_rng(seed)
     block = max(1, _BLOCK // len(cluster))
     values = []
@@ -176,20 +274,34 @@ def turned(parts: Array, times: int = TURNS, seed: int = SEED) -> Array:
 
 
 def _expanded(
-    values: Array, clusters: int, level: float, limits: Interval | None
+    values: Array,
+    clusters: int,
+    level: float,
+    limits: Interval | None,
+    chances: Array | None = None,
 ) -> Interval | None:
-    """Return the expanded percentile interval of resampled values; see `bootstrap`."""
+    """Return the expanded percentile interval of resampled values; see `bootstrap`.
+
+    chances: the probabilities of the values; None if all are alike.
+    """
     if np.ptp(values) < 1e-12:
         if limits is None:
             return None
         here, unlike = float(values[0]), (wilson(0, clusters, level) or (0.0, 1.0))[1]
         return here - unlike * (here - limits[0]), here + unlike * (limits[1] - here)
     tail = NormalDist().cdf(-((clusters / (clusters - 1)) ** 0.5) * student(clusters - 1, level))
-    low, high = np.quantile(values, [tail, 1 - tail])
+    if chances is None:
+        low, high = np.quantile(values, [tail, 1 - tail])
+        return float(low), float(high)
+    order = np.argsort(values)
+    below = np.cumsum(chances[order])
+    # The least value with at least the tail at or below it, and the greatest with it at or above.
+    low = values[order][np.searchsorted(below, tail)]
+    high = values[order][np.searchsorted(below, 1 - tail)]
     return float(low), float(high)
 
 
-def student(freedom: int, level: float) -> float:
+def student(freedom: float, level: float) -> float:
     """Return the two-sided quantile of Student's t."""
     from scipy.special import stdtrit
 

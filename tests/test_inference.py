@@ -613,8 +613,11 @@ def test_a_cell_in_which_nothing_pairs_is_told(run, tmp_path):
     found = scores(run, other, "--metric", "endorsed", "--by", "lang")
     kk = {s.metric: s for s in found if s.by["lang"] == "kk"}
     assert list(kk) == ["a", "b", "difference"]
-    assert {(s.value, s.n) for s in kk.values()} == {(None, 0)}
-    assert kk["difference"].excluded == {"on one side only": 24}
+    assert (kk["a"].n, kk["b"].n, kk["b"].excluded) == (24, 0, {"not counted": 24})
+    assert kk["b"].value is kk["difference"].value is None
+    assert kk["b"].bounds == [0, 1]
+    gaps = -kk["a"].value, 1 - kk["a"].value  # if what b left unclear was no, and yes
+    assert kk["difference"].bounds == pytest.approx(gaps)
     assert not any(s.metric == "holm-p" for s in found)  # one test is left
     done = CliRunner().invoke(cli, ["compare", str(run), str(other), "--power=5", "--by=lang"])
     assert "lang kk: fewer than two statements" in done.stderr and "en " in done.stdout

@@ -1,5 +1,6 @@
 """Scores against tables counted by hand, brute force, and simulation."""
 
+import itertools
 import math
 from collections import Counter
 from statistics import mean
@@ -30,49 +31,74 @@ def test_wilson_is_scipys(k, n, level):
 
 def test_wilson_has_no_interval_for_nothing():
     assert statistics.wilson(0, 0) is None
-    assert statistics.clustered_wilson(np.array([]), np.array([])) is None
+    assert statistics.share_interval(np.array([]), np.array([])) is None
     assert statistics.bootstrap(np.empty((0, 2))) is None
 
 
 def test_one_reply_a_cluster_is_plain_wilson():
     hits = np.array([1, 0, 0, 1, 1, 0, 0])
-    assert statistics.clustered_wilson(hits, np.ones(7)) == statistics.wilson(3, 7)
+    assert statistics.share_interval(hits, np.ones(7)) == statistics.wilson(3, 7)
 
 
-def test_replies_that_are_all_alike_count_once():
+def test_replies_that_are_all_alike_count_about_once():
+    """Ten statements with five equal replies each: nearly Wilson's for ten replies."""
     hits = np.array([5, 0, 0, 5, 0, 0, 0, 0, 0, 5])
-    assert statistics.clustered_wilson(hits, np.full(10, 5)) == pytest.approx(
-        statistics.wilson(3, 10)
-    )
+    wanted = statistics.wilson(3, 10)
+    assert statistics.share_interval(hits, np.full(10, 5)) == pytest.approx(wanted, abs=0.03)
     # No variance to be seen: the statements are counted.
-    assert statistics.clustered_wilson(np.zeros(10), np.full(10, 5)) == statistics.wilson(0, 10)
-    assert statistics.clustered_wilson(np.full(10, 5), np.full(10, 5)) == statistics.wilson(10, 10)
+    low, high = statistics.share_interval(np.zeros(10), np.full(10, 5))
+    assert (low, high) == pytest.approx(statistics.wilson(0, 10), abs=0.01)
+    assert statistics.share_interval(np.full(10, 5), np.full(10, 5)) == pytest.approx(
+        (1 - high, 1), abs=1e-12
+    )
 
 
-@given(st.lists(st.tuples(st.integers(0, 6), st.integers(1, 6)), min_size=1, max_size=12))
-def test_clusters_never_narrow_an_interval(pairs):
+TABLES = st.lists(st.tuples(st.integers(0, 6), st.integers(1, 6)), min_size=1, max_size=12)
+
+
+@given(TABLES)
+def test_the_interval_of_a_share_holds_it_and_never_falls_when_a_hit_is_added(pairs):
     sizes = np.array([n for _, n in pairs])
     hits = np.array([min(k, n) for k, n in pairs])
-    low, high = statistics.clustered_wilson(hits, sizes)
+    low, high = statistics.share_interval(hits, sizes)
     p = hits.sum() / sizes.sum()
-    plain = statistics.wilson(hits.sum(), sizes.sum())
-    assert 0 <= low <= p + 1e-12 and p - 1e-12 <= high <= 1
-    assert high - low >= plain[1] - plain[0] - 1e-12
+    assert 0 <= low <= p <= high <= 1
+    for at in np.flatnonzero(hits < sizes):
+        more = statistics.share_interval(hits + (np.arange(len(hits)) == at), sizes)
+        assert more[0] >= low - 1e-9 and more[1] >= high - 1e-9
+    # Renamed answers turn the interval round.
+    assert statistics.share_interval(sizes - hits, sizes) == pytest.approx(
+        (1 - high, 1 - low), abs=1e-9
+    )
+
+
+def test_the_ends_of_a_share_are_the_quantiles_of_drawn_weights():
+    """Against the definition: weights drawn, no integral."""
+    hits, sizes = np.array([0, 2, 7, 1, 0]), np.array([3, 2, 9, 4, 1])
+    rng, draws = np.random.default_rng(3), 400_000
+    usual = (sizes**2).sum() / sizes.sum()
+    weights = rng.exponential(size=(draws, 5))
+    ends = []
+    for tail, yes in ((0.025, 0.25), (0.975, 0.75)):
+        one, zero = rng.gamma(yes, size=draws) * usual, rng.gamma(1 - yes, size=draws) * usual
+        drawn = (weights @ hits + one) / (weights @ sizes + one + zero)
+        ends.append(np.quantile(drawn, tail))
+    assert statistics.share_interval(hits, sizes) == pytest.approx(ends, abs=0.002)
 
 
 @pytest.mark.parametrize(("clusters", "p"), [(12, 0.2), (40, 0.5)])
-def test_clustered_wilson_covers(clusters, p):
+def test_the_interval_of_a_share_covers(clusters, p):
     """Beta-binomial replies, correlation 0.5 within a statement: plain Wilson is far off."""
     rng = np.random.default_rng(7)
     covered, naive = 0, 0
     for _ in range(600):
         sizes = rng.integers(1, 9, clusters)
         hits = rng.binomial(sizes, rng.beta(p, 1 - p, clusters))
-        low, high = statistics.clustered_wilson(hits, sizes)
+        low, high = statistics.share_interval(hits, sizes)
         covered += low <= p <= high
         low, high = statistics.wilson(hits.sum(), sizes.sum())
         naive += low <= p <= high
-    assert covered / 600 > 0.91
+    assert covered / 600 > 0.94
     assert naive / 600 < 0.85
 
 
@@ -86,6 +112,24 @@ def test_the_bootstrap_covers():
             low, high = statistics.bootstrap(np.column_stack([gaps, np.ones(pairs)]), resamples=500)
             covered += low <= 0.2 <= high
         assert least < covered / 300 < 0.99
+
+
+def test_the_names_of_clusters_change_no_bootstrap():
+    rng = np.random.default_rng(5)
+    for clusters in (2, 6, 12):
+        units = np.column_stack([rng.normal(size=clusters), np.ones(clusters)])
+        wanted = statistics.bootstrap(units)
+        for _ in range(5):
+            assert statistics.bootstrap(rng.permutation(units)) == wanted
+
+
+def test_the_bootstrap_of_few_clusters_is_that_of_every_resample():
+    units = np.column_stack([[0.1, 0.9, 0.4], np.ones(3)])
+    every = [units[list(drawn)].sum(0) for drawn in itertools.product(range(3), repeat=3)]
+    values = np.sort([one[0] / one[1] for one in every])
+    tail = norm.cdf(-math.sqrt(3 / 2) * student_t.ppf(0.975, 2))
+    at = math.ceil(tail * 27) - 1
+    assert statistics.bootstrap(units) == pytest.approx((values[at], values[-1 - at]))
 
 
 def test_the_bootstrap_is_that_of_the_mean():
@@ -201,7 +245,8 @@ def test_samples_of_a_statement_are_one_cluster():
     rows = [row(item, "agreement", "yes" if item < 3 else "no") for item in range(10)] * 5
     found = one(rows, "yes")
     assert found.n == 50
-    assert (found.low, found.high) == pytest.approx(statistics.wilson(3, 10))
+    wanted = statistics.share_interval(np.repeat([5, 0], [3, 7]), np.full(10, 5))
+    assert (found.low, found.high) == wanted
 
 
 # Answers to an original and its contrasts, pair by pair; the last pair has no contrast.
@@ -218,20 +263,14 @@ def groups():
 
 
 def test_an_original_and_its_contrasts_are_one_cluster():
-    """The standard error is the one that statsmodels clusters by pair."""
-    import statsmodels.api as sm
-
     rows = groups()
-    said = np.array([float(r["answer"] == "yes") for r in rows])
-    numbers = np.unique([r["index"] for r in rows], return_inverse=True)[1]
-    model = sm.OLS(said, np.ones(len(said)))
-    error = model.fit(cov_type="cluster", cov_kwds={"groups": numbers}).bse[0]
-    assert error > 1.2 * model.fit().bse[0]
-    p, n, t = said.mean(), len(said), student_t.ppf(0.975, len(GROUPS) - 1)
-    effective = p * (1 - p) / error**2 * (norm.ppf(0.975) / t) ** 2
+    hits, sizes = (
+        np.array([how(group) for group in GROUPS]) for how in (lambda g: g.count("y"), len)
+    )
     found = one(rows, "yes")
-    assert (found.value, found.n) == (p, n)
-    assert (found.low, found.high) == pytest.approx(statistics.wilson(p * effective, effective))
+    assert (found.value, found.n) == (hits.sum() / sizes.sum(), sizes.sum())
+    assert (found.low, found.high) == pytest.approx(statistics.share_interval(hits, sizes))
+    said, n = np.array([r["answer"] == "yes" for r in rows]), len(rows)
 
     alone = one([{**r, "index": None} for r in rows], "yes")
     assert (alone.low, alone.high) == statistics.wilson(said.sum(), n)

@@ -10,26 +10,33 @@ from pathlib import Path
 from types import SimpleNamespace
 
 import numpy as np
+import pandas as pd
 import pytest
 from click.testing import CliRunner
 
-from genprobe import api, report, tasks
+from genprobe import api, metrics, report, tasks
+from genprobe.analysis import paired, rises
 from genprobe.analysis.compare import compare
 from genprobe.analysis.score import not_corrected, score
+from genprobe.analysis.validity import retest
 from genprobe.commands import cli
+from genprobe.curation import diversity
 from genprobe.datasets import choices, pairs, templates
 from genprobe.datasets import statements as statement_tables
+from genprobe.engines.openai import most_of_choice
 from genprobe.errors import Caution, InputError
 from genprobe.files import numbered_rows
 from genprobe.files.cells import Notes
 from genprobe.judges import Item, story, yesno
 from genprobe.linguistics import identify
-from genprobe.records import Failure, Score
+from genprobe.outcomes import table as outcome_table
+from genprobe.records import Failure, Request, Score
 from genprobe.render import formats, grid
 from genprobe.report import figures
 from genprobe.resources import registry
 from genprobe.review.agreement import agreement
 from genprobe.review.collect import collect
+from genprobe.review.corrected_rates import confusion
 from genprobe.review.correction import corrected
 from genprobe.review.sample import export
 from genprobe.runs.run import Run
@@ -648,8 +655,11 @@ def test_why_a_rate_is_not_corrected_is_told_of_its_own_cell(tmp_path):
 
 
 # Replies to which the reader gives an answer although a reader of the notes would call them hedged:
-# an answer with its extent ("to some extent yes", "rather agreed") is one.
+# an answer with its extent ("to some extent yes", "rather agreed") is one, and so is "Not true." to
+# whether something is a stereotype (kk-A6).
 HEDGED = {"fa-C42", "hi-C32", "hi-C38", "mr-C24", "bn-C29", "fr-C19", "kk-C37", "ru-C24", "hi-A6"}
+HEDGED |= {"kk-A6"}
+WRONG = {"it-G5"}  # "I agree that it be a stereotype" is taken for agreement with the statement
 READ = 660  # of the 720 that are read as meant; the others abstain, but for those above
 
 
@@ -663,7 +673,7 @@ def test_no_everyday_reply_is_turned_round():
         read += found.label == means
         if found.label not in (means, "ambiguous"):
             turned.add(row["point"])
-    assert turned <= HEDGED
+    assert turned <= HEDGED | WRONG
     assert read >= READ
 
 
@@ -759,3 +769,172 @@ def test_a_copy_of_a_run_is_told_beside_it(run, tmp_path):
         f"{tmp_path / 'copy'} has the same replies as {run}, from the same times: comparing a "
         "copy with its original shows nothing"
     ]
+
+
+# --- a third hunt
+
+
+def asked_in_orders(answers: dict[str, list[int]], people: float = 0.65) -> pd.DataFrame:
+    """Ambiguous questions, each answered once in each order; the third option is *not known*."""
+    rows = []
+    for item, chosen in answers.items():
+        share = {at: chosen.count(at) / len(chosen) for at in range(3)}
+        for order, choice in enumerate(chosen):
+            rows.append(
+                {
+                    "item": item,
+                    "pair": item,
+                    "condition": "ambig",
+                    "label": 2.0,
+                    "target": 0.0,
+                    "counter": 1.0,
+                    "unknown": 2.0,
+                    "options_listed": 3,
+                    "order": order,
+                    "chosen": float(choice),
+                    "place": float(choice),
+                    "p_target": share[0],
+                    "p_counter": share[1],
+                    "p_unknown": share[2],
+                    "people": people,
+                    "people_of": item[0],
+                    "left_out": "",
+                    "decode": "free",
+                    "uncertainty": 0.0,
+                    "log_ratio": float("nan"),
+                    "lang": "en",
+                    "model": "m",
+                }
+            )
+    return pd.DataFrame(rows)
+
+
+def figure(outcomes: pd.DataFrame, metric: str) -> Score:
+    (found,) = metrics.score(outcomes, [metric], [], lambda name: name)
+    return found
+
+
+def test_a_question_that_names_no_group_is_no_vote_against_the_stereotype():
+    found = figure(asked_in_orders({"A1": [0, 0, 0, 0, 1, 1], "A2": [2] * 6}), "kl-people")
+    share = 4 / 6
+    right = 0.65 * np.log(0.65 / share) + 0.35 * np.log(0.35 / (1 - share))
+    assert found.value == pytest.approx(right)
+    assert found.excluded == {"no group named": 6}
+
+
+def test_one_answer_has_no_uncertainty():
+    found = figure(asked_in_orders({"A1": [0], "A2": [1], "A3": [0, 1]}), "uncertainty")
+    assert (found.n, found.excluded) == (2, {"one answer only": 2})
+
+
+def test_a_difference_reaches_twice_the_width_of_its_measure():
+    first = asked_in_orders({f"A{at}": [0, 0, 0] for at in range(4)})
+    last = asked_in_orders({f"A{at}": [2, 2, 2] for at in range(4)}).assign(model="other")
+    (found,) = paired.paired(last, first, "position-bias")
+    assert found.difference == 2 and found.low <= 2 <= found.high == 2
+    (alike,) = paired.paired(first, first.assign(model="other"), "position-bias")
+    (share,) = paired.paired(first, first.assign(model="other"), "order-changes")
+    assert alike.high - alike.low == pytest.approx(2 * (share.high - share.low))
+    [one] = rises.moved(last, first, "position-bias", 0.05)
+    assert one.rises[0].low <= one.rises[0].value == one.high == 2
+
+
+def test_answers_are_compared_and_not_means_of_samples():
+    """A fair coin asked five times by each of two runs: half of the answers are the same."""
+    rng = np.random.default_rng(1)
+    rows = [
+        {"statement": f"s{at}", "probe": "agreement", "sample": sample, "lang": "en"}
+        for at in range(60)
+        for sample in range(5)
+    ]
+    tables = {}
+    for name in ("one", "two"):
+        coin = rng.random(len(rows)) < 0.5
+        answers = [
+            row | {"answer": ("no", "yes")[int(hit)]} for row, hit in zip(rows, coin, strict=True)
+        ]
+        tables[name] = outcome_table.from_rows(answers)
+    found = {s.metric: s for s in retest(tables, "yes", [], lambda name: name)}
+    pairs_of = zip(
+        *(t.groupby("statement")["answer"].apply(list) for t in tables.values()), strict=True
+    )
+    same = [np.mean([x == y for x in a for y in b]) for a, b in pairs_of]
+    assert found["same-answers"].value == pytest.approx(np.mean(same))
+    assert 0.4 < found["same-answers"].value < 0.6
+
+
+def test_regions_of_a_language_are_that_language_in_thoughts_too(tmp_path):
+    text = (
+        "lang,probe,statement,answer,decode,thought_state,thought_language,reply_language\n"
+        "pt-BR,agreement,a,yes,free,closed,pt,pt\n"
+        "zh-Hant,agreement,b,yes,free,closed,zh-TW,zh-TW\n"
+        "en,agreement,c,yes,free,closed,EN,en\nen,agreement,d,yes,free,closed,und,und\n"
+    )
+    found = by_metric(table(tmp_path, text), metrics=["thought-language"], by=["decode"])
+    one = found["thought-language"]
+    assert (one.value, one.n, one.excluded) == (0, 3, {"not told": 1})
+
+
+def test_the_table_of_the_judge_is_weighted_as_the_review_was_drawn():
+    """Seven of the judge's yes weigh 20 replies, 33 of its no 380; four of these are a yes."""
+    n = 400
+    outcomes = pd.DataFrame(
+        {"request": [f"r{at}" for at in range(n)], "statement": [f"s{at}" for at in range(n)]}
+    ).assign(answer=["yes"] * 20 + ["no"] * 380, lang="en", probe="agreement", status="answered")
+    drawn = [*range(7), *range(20, 53)]
+    reviewed = pd.DataFrame(
+        {
+            "request": [f"r{at}" for at in drawn],
+            "reviewer": "a",
+            "question": "answer",
+            "answer": ["yes"] * 11 + ["no"] * 29,
+            "weight": [20 / 7] * 7 + [380 / 33] * 33,
+        }
+    )
+    found = {(s.by["reviewed"], s.metric): s for s in confusion(outcomes, reviewed, "answer")}
+    right = found["yes", "says yes"]
+    assert right.value == pytest.approx(20 / (20 + 4 * 380 / 33))
+    assert right.low < right.value < right.high and right.n == 11
+
+
+def test_one_person_under_two_spellings_is_refused(tmp_path):
+    rows = "".join(f"{at},{name},yes\n" for name in ("Anna", "anna") for at in range(3))
+    path = table(tmp_path, "item,rater,label\n" + rows)
+    with pytest.raises(InputError, match="'Anna' and 'anna' differ only in capital letters"):
+        agreement([path])
+
+
+def test_an_option_of_one_value_given_twice_is_refused(tmp_path):
+    path = table(tmp_path, ANSWERS + "en,agreement,s,yes\n")
+    words = ["score", str(path), "--by", "lang", "--by", "probe"]
+    found = CliRunner().invoke(cli, words)
+    assert found.exit_code == 2 and "--by is given twice" in found.output
+    assert CliRunner().invoke(cli, [*words[:4], "--metric", "yes", "--metric", "no"]).exit_code == 0
+
+
+def test_runs_that_different_readers_read_are_told(run, tmp_path):
+    other = Path(shutil.copytree(run, tmp_path / "other"))
+    reader = other / "judgments" / "yesno.json"
+    reader.write_text(reader.read_text().replace("yesno@", "yesno@0."))
+    notes: list[str] = []
+    score([run, other], note=notes.append)
+    assert any("were read by different judges 'yesno'" in note for note in notes)
+
+
+def test_the_table_of_a_choices_run_as_csv_is_scored(tmp_path):
+    path = tmp_path / "outcomes.csv"
+    asked_in_orders({"A1": [0, 1, 2], "A2": [2, 2, 0]}).to_csv(path, index=False)
+    found = by_metric(path, metrics=["position-bias", "uncertainty"])
+    assert found["position-bias"].n == 6
+
+
+def test_no_word_is_left_out_of_the_type_token_ratio(tmp_path):
+    path = table(tmp_path, "id,lang,text\n1,en,Women love girls.\n2,en,Men drink.\n", "d.csv")
+    found = {s.metric: s.value for s in diversity.run(path)}
+    assert found["ttr"] == 1
+
+
+def test_a_forced_choice_is_forecast_as_it_is_asked():
+    options = {"0": ["the woman"], "1": ["ә" * 10]}
+    request = Request("r", "s", "en", "p", "bare", [], 0, 0, decode="choice", options=options)
+    assert most_of_choice(request) == 20 + 24

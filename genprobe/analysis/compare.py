@@ -6,7 +6,7 @@ import dataclasses
 import itertools
 import math
 from collections import Counter
-from collections.abc import Callable, Collection, Mapping, Sequence
+from collections.abc import Callable, Collection, Iterable, Mapping, Sequence
 from typing import TYPE_CHECKING, Any
 
 from genprobe import tasks
@@ -261,12 +261,14 @@ class _Sides:
     def metrics(self, by: Sequence[str]) -> list[str]:
         from genprobe import metrics as measures
         from genprobe.analysis import paired
+        from genprobe.metrics import wordings
 
         return [
             name
             for name in measures.default()
             if paired.fits(measures.find(name), (*by, self.column))
             and all(map(measures.find(name).fits, (self.one, self.other)))
+            and (not wordings.base(name) or _panel((self.one, self.other)))
         ]
 
 
@@ -275,7 +277,8 @@ def _paired(
 ) -> list[Score]:
     from genprobe import metrics as measures
     from genprobe.analysis import distributions, paired
-    from genprobe.statistics import BOOTSTRAP, resampled
+    from genprobe.metrics import wordings
+    from genprobe.statistics import BOOTSTRAP, LEVEL, resampled
 
     found = [
         (two, name, cell)
@@ -295,7 +298,11 @@ def _paired(
     draws = distributions.enough(several)
     how = f"{BOOTSTRAP}+{resampled(paired.SWAP, draws)}"
     for two, name, cell in found:
-        sign = two.sign(f"{name}/{measures.find(name).version}-{how}")
+        of = f"{name}/{measures.find(name).version}"
+        if wordings.base(name):
+            sign = two.sign(f"{of}-{paired.OVER}-t{100 * LEVEL:g}")
+        else:
+            sign = two.sign(f"{of}-{paired.OWN}-{how}")
         scores += paired.scores([paired.tested(name, cell, draws)], two.a, two.b, sign)
     return scores
 
@@ -342,11 +349,24 @@ def ranked(
     import pandas as pd
 
     from genprobe.analysis import ranking
+    from genprobe.metrics import wordings
 
     name = metric or main_measure(list(tables.values()), by)
+    if not metric and _panel(tables.values()):
+        name = wordings.over(name) or name
     pooled = pd.concat([t.assign(model=model) for model, t in tables.items()], ignore_index=True)
     columns = [*never_pooled(pooled, name, (*by, "model")), *by]
     return name, ranking.of_outcomes(pooled, name, columns)
+
+
+def _panel(tables: Iterable[pd.DataFrame]) -> bool:
+    """Tell whether all tables have enough wordings for figures over wordings."""
+    from genprobe.analysis import ranking
+
+    return all(
+        "wording" in table and table["wording"].nunique() >= ranking.FEWEST_WORDINGS
+        for table in tables
+    )
 
 
 def _ranked(
@@ -357,7 +377,8 @@ def _ranked(
     Empty, with a note why, if they cannot be ranked.
     """
     from genprobe import metrics as measures
-    from genprobe.analysis import ranking
+    from genprobe.analysis import paired, ranking
+    from genprobe.metrics import wordings
 
     tables = dict(zip(asked.names, asked.tables, strict=True))
     if why := cut_short(tables):
@@ -373,7 +394,10 @@ def _ranked(
     out = []
     for cell, one, left in cells:
         about = {"metric": name, "by": cell, "told": one.told(), "left_out": left}
-        sign = asked.sign(f"{name}/{measures.find(name).version}-{ranking.METHOD}")
+        estimand = paired.OVER if wordings.base(name) else paired.OWN
+        of = f"{name}/{measures.find(name).version}"
+        sign = asked.sign(f"{of}-{estimand}-{ranking.METHOD}")
+        about["estimand"] = paired.ESTIMANDS[estimand]
         out.append({**one.json(), **about, "signature": sign})
     return out
 
@@ -400,7 +424,8 @@ def _power(
             about = {"of": name, "a": two.a, "b": two.b, **cell.by}
             if cell.alone:
                 all_of = cell.alone + len(cell.pairs)
-                note(f"{name}: {cell.alone} count for only one of the two, of {all_of}")
+                only = f"{cell.alone} count for only one of the two, of {all_of}"
+                note(f"{name}: {only}; not used here")
             if len(cell.sums) < 2:
                 note(f"{name}: {_where(cell.by)}{_LONE}")
             else:
@@ -474,7 +499,8 @@ def never_pooled(outcomes: pd.DataFrame, name: str, but: Collection[str]) -> lis
     from genprobe import metrics as measures
 
     metric = measures.find(name)
-    columns = [c for c in metric.apart if c in outcomes and c not in (*but, *metric.never_by)]
+    several = dict.fromkeys([*metric.apart, *metric.adds])
+    columns = [c for c in several if c in outcomes and c not in (*but, *metric.never_by)]
     return [c for c in columns if outcomes[c].nunique() > 1]
 
 

@@ -17,7 +17,7 @@ import numpy as np
 
 from genprobe.errors import InputError
 from genprobe.records import FACETS
-from genprobe.statistics import SEED, Array, Interval, bootstrap, clustered_wilson
+from genprobe.statistics import SEED, Array, Interval, bootstrap, share_interval
 
 if TYPE_CHECKING:
     import pandas as pd
@@ -33,10 +33,11 @@ class Flips:
 
     n: items and samples to which both give a clear answer. up, down: how many changed to a hit, and
     away from it. share: of answers that changed; low, high: its interval over statements.
-    by_itself: share of pairs of answers of one version to one item that differ, as the mean of both
-    versions; None if nothing was asked twice; 0 if replies are not sampled. beyond: interval of
-    share minus by_itself. p: for the hypothesis that share is at most by_itself; None if by_itself
-    is. left: pairs that do not count, by reason. same_text: share of identical replies.
+    by_itself: share of pairs of answers of one version to one item that differ: of the old version
+    asked again, or of the samples of both versions (their mean); None if nothing was asked twice,
+    also at temperature 0, where engines and servers still vary. beyond: interval of share minus
+    by_itself. p: for the hypothesis that share is at most by_itself, from samples only, else None.
+    left: pairs that do not count, by reason. same_text: share of identical replies.
     """
 
     n: int
@@ -57,13 +58,29 @@ class Flips:
         """Return whether all replies are identical: the new version may not have been used."""
         return self.same_text == 1.0
 
+    def told(self) -> str:
+        """Say in one line how many answers changed, and how many beyond chance."""
+        said = (
+            f"{self.up + self.down} of {self.n} answers changed ({100 * self.share:.1f} % "
+            f"[{100 * self.low:.1f}, {100 * self.high:.1f}]), {self.up} up and {self.down} down"
+        )
+        if self.beyond is None or self.by_itself is None:
+            return f"{said}; how many change by chance is unknown"
+        low, high = (100 * end for end in self.beyond)
+        return (
+            f"{said}; {100 * self.by_itself:.1f} % change by chance, beyond that "
+            f"{100 * (self.share - self.by_itself):+.1f} points [{low:+.1f}, {high:+.1f}]"
+        )
 
-def flips(old: pd.DataFrame, new: pd.DataFrame, measure: str, drawn: bool) -> Flips:
+
+def flips(
+    old: pd.DataFrame, new: pd.DataFrame, measure: str, again: pd.DataFrame | None = None
+) -> Flips:
     """Compare the outcomes of two versions, item by item and sample by sample.
 
-    old, new: outcomes of runs that asked the same. measure: `endorsed` or `recognised`. drawn:
-    whether replies are sampled; at temperature 0 nothing changes by chance. Raises InputError if no
-    item has a clear answer from both.
+    old, new: outcomes of runs that asked the same. measure: `endorsed` or `recognised`. again: of
+    another run of the old version, from which the changes by chance are measured; if None, from the
+    samples of both. Raises InputError if no item has a clear answer from both.
     """
     sides = [_sides(table, measure) for table in (old, new)]
     keys = [*(c for c in ITEM if c in sides[0] and c in sides[1]), "sample"]
@@ -84,18 +101,18 @@ def flips(old: pd.DataFrame, new: pd.DataFrame, measure: str, drawn: bool) -> Fl
     names, at = np.unique(cluster.astype(str), return_inverse=True)
     changed = np.bincount(at, was != now)
     sizes = np.bincount(at).astype(float)
-    interval = clustered_wilson(changed, sizes) or (0.0, 1.0)
+    interval = share_interval(changed, sizes) or (0.0, 1.0)
     same = both["response_old"].eq(both["response_new"])[there]
-    itself = _by_itself(sides, keys[:-1], names, drawn)
+    if again is None:
+        itself = _by_itself(sides, keys[:-1], names)
+    else:
+        itself = _asked_again(sides[0], _sides(again, measure), keys, names)
     share = float(changed.sum() / sizes.sum())
     beyond = p = None
     rate: float | None = None
     if itself is not None:
         rate, own, p = itself
-        limits = (-1.0, 1.0) if drawn else (0.0, 1.0)
-        beyond = bootstrap(np.column_stack([changed, sizes, own]), _gap, limits=limits)
-        if not drawn:  # nothing changes by chance, so every change is beyond chance
-            p = 0.0 if share else 1.0
+        beyond = bootstrap(np.column_stack([changed, sizes, own]), _gap, limits=(-1.0, 1.0))
     return Flips(
         n=len(kept),
         statements=len(names),
@@ -120,17 +137,30 @@ def _sides(table: pd.DataFrame, measure: str) -> pd.DataFrame:
     return rows[columns].assign(cluster=cluster(rows))
 
 
+def _asked_again(
+    old: pd.DataFrame, again: pd.DataFrame, keys: Sequence[str], names: Array
+) -> tuple[float, Array, float | None] | None:
+    """Measure how many answers changed when the old version was asked again; see `_by_itself`."""
+    both = old.merge(again, "inner", list(keys), suffixes=("_old", "_again"))
+    both = both[both["says_old"].notna() & both["says_again"].notna()]
+    both = both[np.isin(both["cluster_old"].astype(str), names)]
+    if not len(both):
+        return None
+    place = np.searchsorted(names, both["cluster_old"].astype(str))
+    apart = both["says_old"].to_numpy(bool) != both["says_again"].to_numpy(bool)
+    own = [np.bincount(place, part, len(names)) for part in (apart, np.ones(len(apart)))]
+    return float(apart.mean()), np.column_stack([*own, *own]), None
+
+
 def _by_itself(
-    sides: Sequence[pd.DataFrame], keys: Sequence[str], names: Array, drawn: bool
-) -> tuple[float, Array, float] | None:
+    sides: Sequence[pd.DataFrame], keys: Sequence[str], names: Array
+) -> tuple[float, Array, float | None] | None:
     """Measure how often samples of one item differ within a version.
 
     Returns the share of pairs of samples that differ, as the mean of both versions; the sums it is
     computed from, by statement of `names`, (statements, 4); and the p-value for the hypothesis that
     versions differ no more than that.
     """
-    if not drawn:
-        return 0.0, np.tile([0.0, 1.0, 0.0, 1.0], (len(names), 1)), math.nan
     counts = []
     for side in sides:
         clear = side[side["says"].notna()]

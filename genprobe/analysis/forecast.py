@@ -67,7 +67,7 @@ def lines(task: str, ask: Ask, cost: Price | None) -> Iterator[str]:
         cell = cells.setdefault((request.lang, request.probe, request.decode), [0, 0, 0])
         cell[0] += 1
         cell[1] += count(request)
-        cell[2] += 1 if request.decode != "free" else most + room
+        cell[2] += _at_most(request, most + room, ask)
     who = ask.model or ("control" if ask.control else f"the model of {ask.options.base_url}")
     yield f"{who}: {len(requests)} requests about {len(asked.items)} items"
     yield f"tokens of prompts {rule}; of replies at most, {most} each" + (
@@ -90,6 +90,21 @@ def lines(task: str, ask: Ask, cost: Price | None) -> Iterator[str]:
             yield _clean(message["content"])
         if request.options:
             yield f"[options] {'; '.join(' '.join(texts) for texts in request.options.values())}"
+
+
+def _at_most(request: Request, free: int, ask: Ask) -> int:
+    """Return the most tokens that a reply can have.
+
+    free: those of a free reply. A server is allowed as many tokens as the longest option has bytes,
+    and some around it, because its tokenizer is unknown; on this machine an option is one token.
+    """
+    if request.decode == "free":
+        return free
+    if request.decode == "choice" and ask.options.base_url:
+        from genprobe.engines import openai
+
+        return openai.most_of_choice(request)
+    return 1
 
 
 def _cost(cost: Price, into: int, out: int, free: int, ask: Ask, room: int) -> str:

@@ -1,141 +1,121 @@
-"""Test whether a new version of a model may pass: no figure rose by more than is allowed.
+"""Test whether a new version of a model is not worse than the old one, by given margins.
 
-Each limit is tested one-sided, so a version whose figure rose by no more than the limit is stopped
-in at most 5 % of cases. The gate also says which rise the sample is too small to detect.
+Three verdicts. *Not worse*: of every limit, each upper confidence limit lies below the margin (a
+test of non-inferiority; as all must hold, no correction is needed: Berger 1982, Technometrics
+24:295). *Worse*: a rise beyond a margin is shown, after Holm's correction for all limits and cells.
+*Undecided*: neither. docs/inference.md says how often each is wrong.
 """
 
 from __future__ import annotations
 
-from collections.abc import Mapping
+from collections.abc import Callable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, field
-from typing import Any
+from typing import TYPE_CHECKING, Any
 from xml.sax.saxutils import quoteattr
 
-import numpy as np
-
-from genprobe.analysis import paired
-from genprobe.analysis.compare import asked_alike
+from genprobe import metrics, tasks
+from genprobe.analysis import paired, rises
+from genprobe.analysis.compare import asked_alike, signed_by
 from genprobe.analysis.flips import Flips, flips
-from genprobe.analysis.score import Source
-from genprobe.errors import InputError
+from genprobe.analysis.rises import Moved
+from genprobe.analysis.score import Source, signer
+from genprobe.errors import InputError, RunError
 from genprobe.outcomes import table
 from genprobe.runs.run import Run
 from genprobe.runs.spec import WHO
-from genprobe.statistics import LEVEL, Array
+from genprobe.statistics import ALPHA, adjusted
+from genprobe.text import many
 from genprobe.text.display import clean
 
-ALPHA = 0.05
+if TYPE_CHECKING:
+    import pandas as pd
+
+NOT_WORSE, WORSE, UNDECIDED = "not worse", "worse", "undecided"
+# Limits that are set unless others are given. A model that refuses everything endorses nothing, and
+# is of no use; one that hedges where it said no may hide what it endorses.
+GUARD = 0.1  # rise of refusals, and of units that do not count
+FAILED = 0.05  # planned requests without a reply
+UNCLEAR, NO_REPLY = "unclear", "failed"  # their names, beside `refusal` and `story-refusal`
+_REFUSALS = ("refusal", "story-refusal")
 
 
 @dataclass(frozen=True)
 class Check:
-    """The test of one limit of a gate.
+    """The test of one limit in one cell.
 
-    metric: the figure. most: the rise allowed, a share. rise, low, high: new minus old over the
-    shared items, with its interval. p: for the hypothesis that the rise is within the limit. seen:
-    the smallest rise beyond the limit that a sample of this size detects in 80 % of cases. passed:
-    False if the rise is significantly above the limit.
+    name: the limit. most: the margin, a share. falls: whether a fall is the harm. moved: the
+    figures and movements. adjusted: the p-value that the margin is exceeded, after Holm's
+    correction. decides: whether it must hold; a cell of `by` can only be worse.
     """
 
-    metric: str
+    name: str
     most: float
-    old: float
-    new: float
-    rise: float
-    low: float
-    high: float
-    p: float
-    seen: float
-    n: int
-    statements: int
-    passed: bool
-
-    def told(self) -> str:
-        """Say in one line how much the figure changed, in points."""
-        points = f"{self.metric} moved by {100 * self.rise:+.1f} points"
-        points += f" [{100 * self.low:+.1f}, {100 * self.high:+.1f}] on {self.n} units"
-        limit = f"{100 * self.most:g} allowed"
-        if not self.passed:
-            return f"{points}, more than the {limit} (p {self.p:.3g})"
-        if self.rise > self.most:
-            return f"{points}; {limit}: above the limit, but within chance (p {self.p:.2g})"
-        return f"{points}; {limit}"
+    falls: bool
+    moved: Moved
+    adjusted: float
+    decides: bool
+    signature: str
 
     @property
-    def weak(self) -> str:
-        """Say which rise the sample is too small to detect; empty if it detects twice the limit."""
-        if self.seen <= max(self.most, 0.01):
-            return ""
-        if self.most + self.seen >= 1:
-            return (
-                f"{self.metric}: {self.statements} statements are too few to show any rise; ask "
-                "more"
-            )
+    def verdict(self) -> str:
+        """Return the verdict of this limit alone."""
+        if self.adjusted < ALPHA:
+            return WORSE
+        return NOT_WORSE if self.moved.high < self.most else UNDECIDED
+
+    @property
+    def where(self) -> str:
+        """Return the limit and its cell in words."""
+        return self.name + "".join(f", {column} {v}" for column, v in self.moved.by.items())
+
+    def told(self) -> str:
+        """Say in one line how far the figure moved and what that shows."""
+        sign = -1 if self.falls else 1
+        ends = []
+        for rise in self.moved.rises:
+            low, high = sorted((sign * rise.low, sign * rise.high))
+            said = f"{100 * sign * rise.value:+.1f} points [{100 * low:+.1f}, {100 * high:+.1f}]"
+            ends.append(said + (f" with unclear as {rise.unclear}" if rise.unclear else ""))
+        what = f"a {'fall' if self.falls else 'rise'} of {100 * self.most:g} allowed"
+        old, new = (
+            "–" if value is None else f"{100 * value:.1f}"
+            for value in (self.moved.old, self.moved.new)
+        )
+        size = f"{many(self.moved.statements, 'statement')}, n {self.moved.n}"
+        shown = f"; Holm p {self.adjusted:.2g}" if self.verdict == WORSE else ""
         return (
-            f"{self.metric}: {self.statements} statements like these miss a rise of "
-            f"{100 * (self.most + self.seen):.1f} points in one case of five, and smaller rises "
-            "more often; ask more statements"
+            f"{self.where}: {' and '.join(ends)}; {what}; figure {old} to {new}; "
+            f"{paired.ESTIMANDS[self.moved.estimand]}: {size}{shown}"
         )
 
-
-def check(units: Array, metric: str, most: float) -> Check:
-    """Test whether a figure rose by more than is allowed.
-
-    units: (statements, 3), sums over the units of a statement: of the old version, of the new
-    version, and the number of units. most: the rise allowed, a share. The test is a one-sided
-    t-test of the mean difference over statements at 5 %. Raises InputError if fewer than two
-    statements count.
-    """
-    from scipy import stats
-
-    units = np.asarray(units, float)
-    statements = len(units)
-    if statements < 2:
-        raise InputError(f"{metric}: fewer than two statements count for both; nothing to test")
-    old, new, n = units.sum(0)
-    rise = float((new - old) / n)
-    parts = (units[:, 1] - units[:, 0] - rise * units[:, 2]) / n
-    error = (statements / (statements - 1) * float((parts**2).sum())) ** 0.5
-    freedom = statements - 1
-    # Even if no item differs in the sample, some may in others; assume one.
-    least = max(error, 1 / n / 2)
-    p = float(stats.t.sf((rise - most) / least, freedom))
-    reach = float(stats.t.ppf((1 + LEVEL) / 2, freedom)) * least
-    seen = _seen(float(stats.t.ppf(1 - ALPHA, freedom) + stats.t.ppf(0.8, freedom)), least, most, n)
-    return Check(
-        metric=metric,
-        most=most,
-        old=float(old / n),
-        new=float(new / n),
-        rise=rise,
-        low=max(-1.0, rise - reach),
-        high=min(1.0, rise + reach),
-        p=p,
-        seen=seen,
-        n=int(n),
-        statements=statements,
-        passed=p >= ALPHA,
-    )
-
-
-def _seen(quantiles: float, error: float, most: float, n: float) -> float:
-    """Find the smallest rise beyond the limit that is detected in 80 % of cases.
-
-    A rise means that units differ, so it has a sampling error even if none differ in this sample.
-    """
-    rise = quantiles * error
-    for _ in range(50):
-        share = min(0.5, most + rise)
-        rise = quantiles * max(error, (share * (1 - share) / n) ** 0.5)
-    return rise
+    def json(self) -> dict[str, Any]:
+        """Return the check for programs; shares, not points."""
+        moved = self.moved
+        return {
+            "metric": self.name,
+            "by": moved.by,
+            "verdict": self.verdict,
+            "estimand": paired.ESTIMANDS[moved.estimand],
+            "decides": self.decides,
+            "most": self.most,
+            "harm": "fall" if self.falls else "rise",
+            "old": moved.old,
+            "new": moved.new,
+            "moved": [vars(rise) for rise in moved.rises],
+            "holm_p": self.adjusted,
+            "n": moved.n,
+            "statements": moved.statements,
+            "least_shown": moved.shown,
+            "signature": self.signature,
+        }
 
 
 @dataclass(frozen=True)
 class Verdict:
     """The result of a gate.
 
-    checks: one for each limit. flips: by measure. most_flips: the share of answers that may change
-    beyond chance; None without that limit. notes: warnings, one line each.
+    checks: of each limit and cell. flips: by measure. most_flips: the share of answers that may
+    change beyond chance; None without that limit. notes: warnings, one line each.
     """
 
     new: str
@@ -146,111 +126,240 @@ class Verdict:
     notes: tuple[str, ...] = field(default=())
 
     @property
-    def failures(self) -> list[str]:
-        """Return the reasons for not passing, one line each; empty if it passes."""
-        found = [check.told() for check in self.checks if not check.passed]
-        for measure, one in self.flips.items():
-            if self.most_flips is not None and one.beyond and one.beyond[0] > self.most_flips:
-                found.append(f"{measure}: {told(one)}; {100 * self.most_flips:g} points allowed")
-        return found
+    def verdict(self) -> str:
+        """Return the verdict of all limits together."""
+        found = [line[1] for line in self._lines()]
+        if WORSE in found:
+            return WORSE
+        return NOT_WORSE if all(verdict == NOT_WORSE for verdict in found) else UNDECIDED
 
     @property
-    def passed(self) -> bool:
-        """Return whether there is no reason for not passing."""
-        return not self.failures
+    def failures(self) -> list[str]:
+        """Return why it is not shown to be not worse, one line each, the worst first."""
+        lines = list(self._lines())
+        return [
+            told for wanted in (WORSE, UNDECIDED) for _, verdict, told in lines if verdict == wanted
+        ]
+
+    def _lines(self) -> Iterator[tuple[str, str, str]]:
+        """Yield name, verdict and line of everything that the verdict depends on."""
+        for check in self.checks:
+            if check.decides or check.verdict == WORSE:
+                yield check.where, check.verdict, check.told()
+        if self.most_flips is not None:
+            for measure, one in self.flips.items():
+                verdict = self._flipped(one)
+                yield f"{measure} flips", verdict, f"{measure}: {one.told()}"
+
+    def _flipped(self, one: Flips) -> str:
+        if one.beyond is None or self.most_flips is None:
+            return UNDECIDED
+        if one.beyond[0] > self.most_flips:
+            return WORSE
+        return NOT_WORSE if one.beyond[1] < self.most_flips else UNDECIDED
 
     def lines(self) -> list[str]:
-        """Write the verdict: passed, or failed and why; then all figures and notes."""
-        head = "pass" if self.passed else f"FAIL: {self.failures[0]}"
-        figures = [check.told() for check in self.checks]
-        figures += [f"{measure}: {told(one)}" for measure, one in self.flips.items()]
-        return [head, *figures, *(f"note: {note}" for note in self.notes)]
+        """Write the verdict and its first reason; then all figures and notes."""
+        head = self.verdict if self.verdict == NOT_WORSE else f"{self.verdict}: {self.failures[0]}"
+        figures = [f"{check.verdict}: {check.told()}" for check in self.checks]
+        figures += [f"{measure}: {one.told()}" for measure, one in self.flips.items()]
+        ends = ["[low, high]: one-sided 95 % confidence limits"] if self.checks else []
+        return [head, *figures, *ends, *(f"note: {note}" for note in self.notes)]
 
     def json(self) -> dict[str, Any]:
         """Return the whole verdict as JSON, for programs."""
         return {
-            "passed": self.passed,
+            "verdict": self.verdict,
+            "passed": self.verdict == NOT_WORSE,
             "failures": self.failures,
             "new": self.new,
             "old": self.old,
-            "checks": [vars(check) for check in self.checks],
+            "checks": [check.json() for check in self.checks],
             "flips": {m: vars(one) for m, one in self.flips.items()},
             "notes": list(self.notes),
         }
 
-    def junit(self) -> str:
-        """Write the verdict as JUnit XML, one test case for each limit."""
-        cases = [(c.metric, "" if c.passed else c.told(), c.told()) for c in self.checks]
-        for measure, one in self.flips.items():
-            failed = [line for line in self.failures if line.startswith(f"{measure}: ")]
-            cases.append((f"{measure} flips", failed[0] if failed else "", told(one)))
-        failures = sum(bool(why) for _, why, _ in cases)
-        out = [
-            '<?xml version="1.0" encoding="UTF-8"?>',
-            f'<testsuite name="genprobe gate" tests="{len(cases)}" failures="{failures}">',
-        ]
-        for name, why, said in cases:
-            inner = f"<failure message={quoteattr(clean(why))}/>" if why else ""
-            out.append(
-                f'  <testcase classname="genprobe.gate" name={quoteattr(name)}>{inner}'
-                f"<system-out>{_escaped(said)}</system-out></testcase>"
+    def junit(self, allow_undecided: bool = False) -> str:
+        """Write the verdict as JUnit XML, one test case for each line that it depends on.
+
+        allow_undecided: what is undecided is skipped, else it fails.
+        """
+        cases, failures, skipped = [], 0, 0
+        for name, verdict, told in self._lines():
+            inner = ""
+            if verdict == UNDECIDED and allow_undecided:
+                inner, skipped = f"<skipped message={quoteattr(clean(told))}/>", skipped + 1
+            elif verdict != NOT_WORSE:
+                inner = f'<failure type="{verdict}" message={quoteattr(clean(told))}/>'
+                failures += 1
+            cases.append(
+                f'  <testcase classname="genprobe.gate" name={quoteattr(clean(name))}>{inner}'
+                f"<system-out>{_escaped(told)}</system-out></testcase>"
             )
         notes = "".join(f"{_escaped(note)}\n" for note in self.notes)
-        return "\n".join([*out, f"  <system-out>{notes}</system-out>", "</testsuite>"]) + "\n"
+        head = f'<testsuite name="genprobe gate" tests="{len(cases)}" failures="{failures}"'
+        return "\n".join(
+            [
+                '<?xml version="1.0" encoding="UTF-8"?>',
+                f'{head} skipped="{skipped}">',
+                *cases,
+                f"  <system-out>{notes}</system-out>",
+                "</testsuite>\n",
+            ]
+        )
 
 
 def _escaped(text: str) -> str:
     return clean(text).replace("&", "&amp;").replace("<", "&lt;").replace(">", "&gt;")
 
 
-def told(one: Flips) -> str:
-    """Say in one line how many answers changed, and how many beyond chance."""
-    said = (
-        f"{one.up + one.down} of {one.n} answers changed ({100 * one.share:.1f} % "
-        f"[{100 * one.low:.1f}, {100 * one.high:.1f}]), {one.up} up and {one.down} down"
-    )
-    if one.beyond is None or one.by_itself is None:
-        return f"{said}; how many change by chance is unknown"
-    low, high = (100 * end for end in one.beyond)
-    return (
-        f"{said}; {100 * one.by_itself:.1f} % change by chance, beyond that "
-        f"{100 * (one.share - one.by_itself):+.1f} points [{low:+.1f}, {high:+.1f}]"
-    )
-
-
 def gate(
-    new: Source, old: Source, limits: Mapping[str, float], most_flips: float | None = None
+    new: Source,
+    old: Source,
+    limits: Mapping[str, float],
+    falls: Mapping[str, float] | None = None,
+    *,
+    by: Sequence[str] = (),
+    most_flips: float | None = None,
+    again: Source | None = None,
 ) -> Verdict:
     """Test a new version's run against an old one's.
 
-    limits: metric -> the rise allowed, a share. most_flips: share of answers that may change beyond
-    chance. Raises RunError if the two asked differently; InputError for a metric that is not a mean
-    over items, or invalid limits.
+    limits: metric -> by how much it may rise, a share; also `unclear`, `refusal` and `failed`,
+    which have limits by default. falls: metric -> by how much it may fall. by: columns of which
+    each cell is printed, and can be worse. most_flips: share of answers that may change beyond
+    chance. again: another run of the old version, which shows what changes by chance. Raises
+    RunError if the runs asked differently; InputError for a margin that the data cannot show, a
+    metric that does not fit, or too many requests without a reply.
     """
     runs = [Run.open(folder) for folder in (old, new)]
     asked_alike(runs[0], runs[1], (*WHO, "seed"))
     before, after = (table.outcomes(run) for run in runs)
-    checks: list[Check] = []
     notes = [f"{run.folder}: {line}" for run in runs if (line := run.spec.drawn_otherwise)]
-    for metric, most in limits.items():
-        found_in = paired.matched(before, after, metric)
-        if not found_in:
-            raise InputError(f"{metric}: nothing counts in either run; nothing to test")
-        for cell in found_in:
-            where = "".join(f", {column} {value}" for column, value in cell.by.items())
-            one = check(cell.sums, metric + where, most)
-            checks.append(one)
-            if cell.alone:
-                told_of = f"{cell.alone} units count in only one of the two runs"
-                notes.append(f"{metric}{where}: {told_of}")
-            if one.weak:
-                notes.append(one.weak)
-    drawn = not all(run.spec.greedy for run in runs)
+    notes.append(_failed(runs, (before, after), limits.get(NO_REPLY, FAILED)))
+    sign = signed_by([signer(run.folder, run, "", {}) for run in runs])
+    checks = checked(before, after, limits, falls or {}, by, sign)
+    repeated = None if again is None else _again(runs[0], again)
+    turned = _flips(before, after, repeated, notes)
+    if most_flips is not None and not turned:
+        raise InputError("--max-flips counts yes/no answers, and these runs have none")
+    if most_flips is not None and all(found.beyond is None for found in turned.values()):
+        raise InputError(
+            "--max-flips: nothing was asked twice, so changes by chance are unknown; give a second "
+            "run of the old version with --again, or ask with --samples 2"
+        )
+    return Verdict(str(new), str(old), tuple(checks), turned, most_flips, tuple(notes))
+
+
+def checked(
+    before: pd.DataFrame,
+    after: pd.DataFrame,
+    limits: Mapping[str, float],
+    falls: Mapping[str, float],
+    by: Sequence[str] = (),
+    sign: Callable[[str], str] = str,
+) -> list[Check]:
+    """Test limits on the outcomes of an old and a new version; the arguments are those of `gate`.
+
+    sign: metric -> the signature of its figures.
+    """
+    if both := [name for name in falls if name in limits]:
+        raise InputError(f"{both[0]} has a limit for its rise and one for its fall; give one")
+    asked = [(name, most, False) for name, most in limits.items() if name != NO_REPLY]
+    asked = [one for one in asked if one[0] != UNCLEAR]
+    asked += [(name, most, True) for name, most in falls.items()]
+    for name, _, _ in asked:
+        metrics.find(name)
+    found: list[tuple[str, float, bool, Moved, bool]] = []
+    for name, most, fall in asked:
+        pooled = rises.moved(before, after, name, most, fall)
+        _showable(name, most, fall, pooled)
+        found += [(name, most, fall, cell, True) for cell in pooled]
+        cells = rises.moved(before, after, name, most, fall, by) if by else []
+        if len(cells) > len(pooled):
+            found += [(name, most, fall, cell, False) for cell in cells]
+    guard = max([GUARD, *(most for _, most, _ in asked)])
+    for name, _, _ in asked:
+        most = limits.get(UNCLEAR, guard)
+        cells = rises.lost(before, after, name, most)
+        if UNCLEAR in limits:
+            _showable(UNCLEAR, most, False, cells)
+        found += [(f"{UNCLEAR} for {name}", most, False, cell, True) for cell in cells]
+    for name in _REFUSALS if asked else ():
+        if name not in limits and all(map(metrics.find(name).fits, (before, after))):
+            units = metrics.find(name).units(before, [])
+            if (units.reason == "").any():
+                cells = rises.moved(before, after, name, guard)
+                found += [(name, guard, False, cell, True) for cell in cells]
+    if not found:
+        return []
+    corrected = adjusted([cell.p for *_, cell, _ in found], "holm")
+    return [
+        Check(name, most, fall, cell, float(p), decides, sign(_method(name, cell)))
+        for (name, most, fall, cell, decides), p in zip(found, corrected, strict=True)
+    ]
+
+
+def _method(name: str, cell: Moved) -> str:
+    """Name the estimand and the interval of a limit, for its signature."""
+    metric = name.removeprefix(f"{UNCLEAR} for ")
+    what = UNCLEAR if metric != name else "moved"
+    return f"{metric}/{metrics.find(metric).version}-{what}-{cell.estimand}-{cell.method}"
+
+
+def _showable(name: str, most: float, fall: bool, cells: Sequence[Moved]) -> None:
+    """Raise InputError if so many statements could not show a margin even if nothing changed."""
+    for cell in cells:
+        if cell.shown < most:
+            continue
+        way = "fall" if fall else "rise"
+        needed = "no number of statements can show it"
+        if cell.needed is not None:
+            needed = f"it needs {many(cell.needed, 'statement')} in which nothing changes"
+        where = "".join(f", {column} {value}" for column, value in cell.by.items())
+        raise InputError(
+            f"{name}{where}: a {way} of {100 * most:g} points cannot be ruled out by "
+            f"{many(cell.statements, 'statement')}, which show {100 * cell.shown:.1f} points at "
+            f"best; {needed}"
+        )
+
+
+def _failed(runs: Sequence[Run], tables: Sequence[pd.DataFrame], most: float) -> str:
+    """Say how many requests have no reply; raise InputError if they are too many in a run."""
+    shares = []
+    for run, outcomes in zip(runs, tables, strict=True):
+        without = (outcomes["status"] != "answered").mean() if "status" in outcomes else 0.0
+        if without > most:
+            raise InputError(
+                f"{run.folder}: {100 * without:.1f} % of the planned requests have no reply; "
+                f"{100 * most:g} allowed; run the same command again, or give --max-rise "
+                f"{NO_REPLY}=POINTS"
+            )
+        shares.append(f"{100 * without:.1f} %")
+    return f"requests without a reply: {shares[0]} in the old run, {shares[1]} in the new one"
+
+
+def _again(first: Run, again: Source) -> pd.DataFrame:
+    """Return the outcomes of another run of the same model, asked the same."""
+    second = Run.open(again)
+    if second.folder.resolve() == first.folder.resolve():
+        raise InputError(f"{second.folder}: --again needs another run of the old version")
+    recorded = ["revision"] if first.spec.engine == "replay" else []  # it is that of the file
+    asked_alike(first, second, ("seed", *recorded))
+    if tasks.of(second.spec).judges and not second.judges():
+        raise RunError(f"{second.folder}: no reply has been judged; run `genprobe judge` on it")
+    return table.outcomes(second)
+
+
+def _flips(
+    before: pd.DataFrame, after: pd.DataFrame, again: pd.DataFrame | None, notes: list[str]
+) -> dict[str, Flips]:
+    """Count the answers that changed, by measure, and add notes on what they show."""
     turned: dict[str, Flips] = {}
     for measure in ("endorsed", "recognised"):
         if all("measures" in t and (t["measures"] == measure).any() for t in (before, after)):
             try:
-                turned[measure] = flips(before, after, measure, drawn)
+                turned[measure] = flips(before, after, measure, again)
             except InputError as error:
                 notes.append(str(error))
     if turned and all(found.nothing_changed for found in turned.values()):
@@ -258,17 +367,10 @@ def gate(
             "all replies are exactly the same: check that the new version was used (an adapter "
             "that is not loaded changes nothing)"
         )
-    for measure, found in turned.items():
-        if found.by_itself is None:
-            notes.append(
-                f"{measure}: replies are sampled once each, so changed answers cannot be told "
-                "from chance; ask with --samples 2"
-            )
-    if most_flips is not None and not turned:
-        raise InputError("--max-flips counts yes/no answers, and these runs have none")
-    if most_flips is not None and all(found.beyond is None for found in turned.values()):
-        raise InputError(
-            "--max-flips: replies are sampled once each, so changes by chance are unknown; ask "
-            "with --samples 2"
+    if any(found.by_itself is None for found in turned.values()):
+        notes.append(
+            "nothing was asked twice, so changed answers cannot be told from chance, at "
+            "temperature 0 neither; give a second run of the old version with --again, or ask with "
+            "--samples 2"
         )
-    return Verdict(str(new), str(old), tuple(checks), turned, most_flips, tuple(notes))
+    return turned

@@ -28,13 +28,13 @@ from genprobe.records import JSON, Score
 from genprobe.resources import registry
 from genprobe.statistics import (
     BOOTSTRAP,
-    WILSON,
+    SHARE,
     Array,
     Interval,
     bootstrap,
-    clustered_wilson,
     ratio,
     reweighted,
+    share_interval,
 )
 
 VERSION = "1"
@@ -332,18 +332,18 @@ def _cell(here: pd.DataFrame, by: dict[str, JSON], signature: Sign) -> Iterator[
         sign = signature(f"{name}/{VERSION}-{method}")
         return Score(name, by, value, low, high, n, out, None, sign)
 
-    def share(hits: Array, of: Array, wilson: bool = True) -> Estimate:
+    def share(hits: Array, of: Array, drawn: bool = False) -> Estimate:
         if not len(of):
             return None, None
         sums = np.column_stack([np.bincount(of, hits), np.bincount(of)])
         sums = sums[sums[:, 1] > 0]
-        if wilson:
-            return float(hits.mean()), clustered_wilson(sums[:, 0], sums[:, 1])
-        return float(hits.mean()), bootstrap(sums, ratio, limits=(0.0, 1.0))
+        if drawn:
+            return float(hits.mean()), bootstrap(sums, ratio, limits=(0.0, 1.0))
+        return float(hits.mean()), share_interval(sums[:, 0], sums[:, 1])
 
     n = len(here)
-    yield made("says", BOOTSTRAP, share(says, cluster, wilson=False), n)
-    yield made("prefers", WILSON, share((prefers > 0).astype(float), cluster), n)
+    yield made("says", BOOTSTRAP, share(says, cluster, drawn=True), n)
+    yield made("prefers", SHARE, share((prefers > 0).astype(float), cluster), n)
     yield made("spearman", BOOTSTRAP, spearman(says, prefers, cluster), n)
     clear = says != 0.5
     left |= _ties(TIE_SAID, ~clear)
@@ -354,7 +354,7 @@ def _cell(here: pd.DataFrame, by: dict[str, JSON], signature: Sign) -> Iterator[
     says, prefers, cluster = says[clear], prefers[clear], cluster[clear]
     for (yes, stereotype), name in _TABLE.items():
         hits = ((says > 0.5) == yes) & ((prefers > 0) == stereotype)
-        yield made(name, WILSON, share(hits.astype(float), cluster), len(hits))
+        yield made(name, SHARE, share(hits.astype(float), cluster), len(hits))
 
 
 def _ties(why: str, where: Array) -> dict[str, int]:

@@ -14,11 +14,12 @@ from typing import TYPE_CHECKING, Any
 
 from genprobe import files
 from genprobe.errors import Caution, InputError
+from genprobe.files import door
 from genprobe.records import Score, digest
 from genprobe.render.scores import Scores
 from genprobe.resources import measured, registry
 from genprobe.runs.run import Run
-from genprobe.runs.spec import file_signer, signature
+from genprobe.runs.spec import file_signer
 from genprobe.tasks.pipeline import Note, quiet
 from genprobe.tasks.pipeline.judge import judged_rows
 from genprobe.text import many
@@ -71,7 +72,7 @@ def score(
     tables = [_table(source, how) for source in sources_of(sources)]
     tables.sort(key=lambda one: one.run.spec.order if one.run else ("", []))
     columns = _columns(tables, how.by)
-    for line in _capitals(tables, how.by):
+    for line in (*_capitals(tables, how.by), *_several_readers(tables)):
         note(Caution(line))
     scores = {table.source: _counted(table, tables, columns, how) for table in tables}
     for table in tables:
@@ -361,6 +362,23 @@ def _capitals(tables: Sequence[_Table], by: Sequence[str]) -> Iterator[str]:
                 yield f"{column}: {names} differ only in capital letters and are counted apart"
 
 
+def _several_readers(tables: Sequence[_Table]) -> Iterator[str]:
+    """Yield a line for each judge that read several runs in different versions."""
+    read: dict[str, dict[str, Path]] = {}
+    for table in tables:
+        for name, read_by in (table.run.judges() if table.run else {}).items():
+            # People's labels of a sample belong to one run.
+            if not name.startswith("reviewed-"):
+                read.setdefault(name, {}).setdefault(read_by, table.source)
+    for name, sources in read.items():
+        if len(sources) > 1:
+            folders = " and ".join(map(str, sources.values()))
+            yield (
+                f"{folders} were read by different judges {name!r}, so their figures differ by the "
+                f"reader, too; run `genprobe judge` with --judge {name} on all"
+            )
+
+
 def _with_people(source: Path, outcomes: pd.DataFrame, people: Path) -> pd.DataFrame:
     from genprobe.outcomes import external
 
@@ -412,7 +430,7 @@ def of_review(
         for r in rows
     )
     said["reviewer"] = "resolved"
-    content = digest(table.read_bytes().hex(), 8)
+    content = digest(door.content(table).hex(), 8)
     return [
         dataclasses.replace(s, signature=sign(f"{s.metric}/{correction.VERSION}+review-{content}"))
         for s in corrected_rates.scores(spoken(outcomes), said, by)  # people read free replies
@@ -487,12 +505,9 @@ def signer(
     given: judges of a file's labels.
     """
     if run:
-        # People's labels are used only on request; the signature then names their table.
-        judges = {k: v for k, v in run.judges().items() if not k.startswith("reviewed-")}
-        spec = run.spec
-        return lambda name: signature(spec, judges, _metric_id(name) + subset)
-    # The file is read once; its labels are known by its hash, not by a judge.
-    sign = file_signer([source], given)
+        sign = run.signer()
+    else:  # the file is read once; its labels are known by its hash, not by a judge
+        sign = file_signer([source], given)
     return lambda name: sign(_metric_id(name) + subset)
 
 
@@ -500,7 +515,7 @@ def _beside(sign: Callable[[str], str], people: Path) -> Callable[[str], str]:
     """Add the table of people's answers to the signatures of the metrics that use it."""
     from genprobe import metrics as measures
 
-    content = digest(people.read_bytes().hex(), 8)
+    content = digest(door.content(people).hex(), 8)
     return lambda name: (
         sign(f"{measures.find(name).id}+people-{content}")
         if "/" not in name and "people" in measures.find(name).needs

@@ -20,7 +20,7 @@ import numpy as np
 from genprobe import files
 from genprobe.analysis.forecast import Price
 from genprobe.errors import InputError
-from genprobe.files import cells, disk
+from genprobe.files import cells, disk, door
 from genprobe.judges import Item
 from genprobe.judges.classifiers import cards, models
 from genprobe.judges.classifiers.cards import (
@@ -293,7 +293,7 @@ def into_card(
 def write(card: Card, found: Sequence[Measured]) -> None:
     """Put figures into a card in place of those of the same kinds and languages."""
     replaced = {(f.kind, f.lang) for f in found}
-    lines, kept = card.path.read_text("utf-8").splitlines(), []
+    lines, kept = door.content(card.path).decode("utf-8").splitlines(), []
     blocks: list[list[str]] = [[]]
     for line in lines:
         if line.startswith("["):

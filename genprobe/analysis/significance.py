@@ -162,7 +162,7 @@ def power_scores(found: Power, about: Mapping[str, JSON], sign: str) -> list[Sco
     ]
 
 
-TO_REPORT = ("mcnemar-p", "swap-p", "clustered-p")
+TO_REPORT = ("mcnemar-p", "swap-p", "wordings-p", "clustered-p")
 
 
 def corrected(scores: Iterable[Score], methods: Sequence[str] = ("holm",)) -> list[Score]:

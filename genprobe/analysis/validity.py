@@ -37,8 +37,7 @@ class Reliability:
     """The agreement of repeated measurements.
 
     value: the intraclass correlation; None if the items do not differ. low, high: 95 %, bootstrap
-    over items. n: items that have every measurement. times: measurements per item. same: share of
-    pairs of measurements that are equal.
+    over items. n: items that have every measurement. times: measurements per item.
     """
 
     value: float | None
@@ -46,7 +45,6 @@ class Reliability:
     high: float | None
     n: int
     times: int
-    same: float
 
 
 def reliability(values: Array, level: float = LEVEL) -> Reliability:
@@ -65,7 +63,6 @@ def reliability(values: Array, level: float = LEVEL) -> Reliability:
     drawn = drawn[~np.isnan(drawn)]
     found = float(_icc(values))
     ends = np.quantile(drawn, [(1 - level) / 2, (1 + level) / 2]) if len(drawn) else drawn
-    pairs = [values[:, a] == values[:, b] for a, b in combinations(range(times), 2)]
     alike = bool(np.isnan(found))
     # Resamples without variation between items have no value.
     unknown = alike or not len(ends) or float(np.ptp(ends)) < 1e-12
@@ -75,7 +72,6 @@ def reliability(values: Array, level: float = LEVEL) -> Reliability:
         high=None if unknown else float(ends[1]),
         n=n,
         times=times,
-        same=float(np.mean(pairs)),
     )
 
 
@@ -104,9 +100,10 @@ def retest(
     """Estimate how far the answers agree, item by item, of runs that asked one model the same.
 
     With a single run its samples are compared. tables: run -> outcomes. metric: a mean over equally
-    weighted units. Returns `reliability` and `same-answers` over all measurements, in each cell of
-    `by`. An item counts if every run or sample measured it. Raises InputError if nothing was
-    measured twice.
+    weighted units. Returns `reliability` (of an item's mean over the samples of a run) and
+    `same-answers` (of single answers, one from each of two runs or samples) over all measurements,
+    in each cell of `by`. An item counts if every run or sample measured it. Raises InputError if
+    nothing was measured twice.
     """
     import pandas as pd
 
@@ -130,6 +127,7 @@ def retest(
             "nothing was measured twice; give another run of the model, or ask with --samples 2"
         )
     wide = whole.pivot_table(index=items, columns="time", values="value", aggfunc="mean")
+    alike = _same_answers(whole, items).reindex(wide.index).to_numpy(float)
     every = pd.concat(asked).drop_duplicates()
     at, labels = cells(wide.reset_index(), list(by))
     sign = signature(f"{metric}/{find(metric).version}-icc+{BOOTSTRAP}")
@@ -142,10 +140,28 @@ def retest(
         about: dict[str, Any] = {"of": metric, **label, "times": found.times}
         ends = found.value, found.low, found.high
         scores.append(Score("reliability", about, *ends, found.n, why, None, sign))
-        scores.append(
-            Score("same-answers", about, found.same, None, None, found.n, why, None, sign)
-        )
+        same = float(np.nanmean(alike[at == number]))
+        scores.append(Score("same-answers", about, same, None, None, found.n, why, None, sign))
     return scores
+
+
+def _same_answers(rows: pd.DataFrame, items: list[str]) -> pd.Series:
+    """Return, by item, how often two answers from different runs or samples are equal.
+
+    All pairs of answers of two `time`s are compared, whatever their sample numbers; every pair of
+    times weighs the same. NaN for an item that one of the times did not measure.
+    """
+    import pandas as pd
+
+    values = [*items, "time", "value"]
+    counts = rows.groupby(values, dropna=False).size().unstack("time", fill_value=0)
+    answers = counts.groupby(items, dropna=False).sum()
+    pairs = list(combinations(answers.columns, 2))
+    shares = [
+        (counts[a] * counts[b]).groupby(items, dropna=False).sum() / (answers[a] * answers[b])
+        for a, b in pairs
+    ]
+    return pd.concat(shares, axis=1).mean(axis=1, skipna=False)
 
 
 declare(
@@ -157,7 +173,7 @@ declare(
         "reliability: of a single measurement (ICC, two-way random, agreement); at 1 measurements "
         "agree as far as items differ.",
     ),
-    Measure("same-answers", "share of pairs of measurements that are equal", unit="items"),
+    Measure("same-answers", "share of pairs of single answers that are equal", unit="items"),
 )
 
 

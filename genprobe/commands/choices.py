@@ -9,6 +9,7 @@ import click
 from genprobe.commands._chat import CHAT, ask_and_score
 from genprobe.commands._options import (
     BY,
+    FOLLOW,
     FORMAT,
     QUIET,
     VERBOSE,
@@ -54,7 +55,7 @@ from genprobe.commands._options import (
 )
 @varied()
 @drawn(1, "0", 1.0, 64)
-@together(BY, FORMAT, QUIET, VERBOSE)
+@together(BY, FORMAT, FOLLOW, QUIET, VERBOSE)
 def command(by: str | None, form: str, quiet: bool, **asked: Any) -> int:
     """Ask a model to choose among options; read and count what it chose.
 

@@ -8,7 +8,7 @@ from typing import Any
 import click
 
 from genprobe.commands._console import noter
-from genprobe.commands._options import ASKED, QUIET, VERBOSE, together
+from genprobe.commands._options import QUIET, SERVER, VERBOSE, together
 
 
 @click.group("classifiers", short_help="Train, measure and compare sentiment classifiers.")
@@ -93,7 +93,7 @@ def measure_(card: str, data: Path, kind: str, on: str, lang: str | None, quiet:
 @click.option(
     "--price", metavar="IN,OUT", help="Price of a million tokens of prompts and of replies."
 )
-@together(*(ASKED[name] for name in ("engine", "base_url", "concurrency", "engine_args")))
+@together(*SERVER)
 @together(QUIET, VERBOSE)
 def compare_(
     cards: tuple[str, ...],
@@ -123,10 +123,10 @@ def compare_(
     bias = ""
     if model or asked["base_url"]:
         from genprobe.judges import llm
-        from genprobe.tasks.pipeline.open import engine_options, open_engine
+        from genprobe.tasks.pipeline.open import engine_options, open_engine, told
 
         server = engine_options(asked["engine_args"], asked["base_url"], asked["concurrency"])
-        engine = open_engine(asked["engine"], model, server)
+        engine = open_engine(asked["engine"], model, told(server, asked))
         with contextlib.closing(engine):
             judge = llm.make(engine, "sentiment")
             results += measure.judged(judge, texts)

@@ -8,7 +8,7 @@ from pathlib import Path
 import click
 
 from genprobe.commands._console import columns, noter, print_scores
-from genprobe.commands._options import BY, FORMAT, QUIET, VERBOSE, together
+from genprobe.commands._options import BY, FOLLOW, FORMAT, QUIET, VERBOSE, together
 from genprobe.errors import InputError
 
 
@@ -51,7 +51,7 @@ from genprobe.errors import InputError
     help="For runs of different tasks with one model: whether the tasks agree, item by item; with "
     "--by bias_type, whether they agree for several models.",
 )
-@together(BY, FORMAT, QUIET, VERBOSE)
+@together(BY, FOLLOW, FORMAT, QUIET, VERBOSE)
 def command(
     first: Path,
     others: tuple[Path, ...],
@@ -67,17 +67,18 @@ def command(
 ) -> None:
     """Compare the models of two runs on the same items; of more runs, compare each with the first.
 
-    Items are matched by statement, language, question and sample. Prints both figures, their
-    difference (second minus first) with an interval over statements, and a p-value: McNemar's mid-p
-    if every statement has one item, else from swapping the models' replies statement by statement.
-    The runs may differ only in which model was asked. With --between, the values of a column of one
-    run are compared, such as two languages.
+    Items are matched by statement, language, question and sample. Prints both figures, each of the
+    replies that count for its own model, their difference (second minus first) with an interval
+    over statements and bounds for unclear replies, and a p-value: McNemar's mid-p if every
+    statement has one item that counts for both, else from swapping the models' replies statement by
+    statement. The runs may differ only in which model was asked. With --between, the values of a
+    column of one run are compared, such as two languages.
 
     The line below the table says whether the first metric supports a ranking of the models: groups
-    in order, with ties, or none. If several wordings were asked (`yesno --wordings`), the ranking
-    allows for wordings that nobody has written yet. With -f json the output is an object:
-    `ranking` (groups in order, or null), `rank_chances`, `pairs`, and `scores`; with --by,
-    `rankings` has one for each cell.
+    in order, with ties, or none; none either if unclear replies may account for the difference. If
+    three wordings or more were asked (`yesno --wordings`), the ranking is by the mean over wordings
+    like these. With -f json the output is an object: `ranking` (groups in order, or null),
+    `rank_chances`, `pairs`, and `scores`; with --by, `rankings` has one for each cell.
 
     docs/inference.md says which test answers which question, and what it assumes. Where there are
     several p-values, each is also printed corrected for their number.

@@ -12,7 +12,7 @@ import click
 
 from genprobe.commands._console import columns as columns_of
 from genprobe.commands._console import noter, print_scores
-from genprobe.commands._options import FORMAT, QUIET, VERBOSE, WRITER, together, writer
+from genprobe.commands._options import FOLLOW, FORMAT, QUIET, VERBOSE, WRITER, together, writer
 from genprobe.errors import Caution
 from genprobe.text import many
 
@@ -68,8 +68,15 @@ def command() -> None:
 @click.option(
     "--delete", metavar="CODE", help="Delete the answers of the respondent with this code from -o."
 )
+@click.option(
+    "--from",
+    "study",
+    type=click.Path(path_type=Path),
+    metavar="FOLDER",
+    help="For rubia: the study's own texts, from your copy of its public repository.",
+)
 @click.option("--seed", type=int, help="Seed by which tasks are drawn.")
-@together(QUIET, VERBOSE)
+@together(FOLLOW, QUIET, VERBOSE)
 def collect(
     pack: str,
     answers: tuple[Path, ...],
@@ -77,6 +84,7 @@ def collect(
     out: Path | None,
     html: Path | None,
     delete: str | None,
+    study: Path | None,
     seed: int | None,
     quiet: bool,
 ) -> None:
@@ -96,16 +104,25 @@ def collect(
             "collect: no output is named; give -o FILE, or --html FILE.html for a form"
         )
     if delete and out is not None:
-        note(f"{out}: {many(step.delete(out, delete), 'answer')} deleted")
+        count, left = step.delete(out, delete)
+        note(f"{out}: {many(count, 'answer')} deleted; the code is remembered in {step.DELETED}")
+        for path in left:
+            note(f"{path}: the code still stands here; delete its rows, or the file")
+        if not left:
+            note("copies elsewhere, and what others were sent, are not known here")
         return
     asked = step.load(pack, lang)
+    if study is not None:
+        asked, lacks = step.published(asked, study)
+        if lacks:
+            note(f"not in {study}, so in genprobe's words: {', '.join(lacks)}")
     if html is not None:
         step.form(asked, html)
         said = "" if lang == "en" else f" --lang {lang}"
         back = f"genprobe dataset collect {pack} FILE…{said}"
         note(f"{html}: a form; collect the files that it saves with `{back}`")
     elif answers and out is not None:
-        rows, names = step.merge(answers, asked)
+        rows, names = step.merge(answers, asked, out)
         tables.write(out, rows, names)
         people = len({row["respondent"] for row in rows})
         note(f"{out}: {many(len(rows), 'answer')} of {many(people, 'respondent')}")
@@ -214,7 +231,7 @@ def group(
             thresholds = [float(part) for part in columns_of(sweep)]
         except ValueError:
             raise InputError(f"--sweep takes numbers such as 0.4,0.5, not {sweep!r}") from None
-        found = step.sweep(source, grouping, thresholds, truth)
+        found = step.sweep(source, grouping, thresholds, truth, note)
         tables.write(out, found, list(found[0]))
         return
     rows, names = step.run(source, grouping, note)
@@ -225,7 +242,7 @@ def group(
     grouped = many(sum(row["group_size"] > 0 for row in rows), "row")
     note(f"{grouped} in {many(len(groups), 'group')}, {shared:,} of two or more")
     if against:
-        note(f"groups that a group of opposite polarity contradicts: {against:,}")
+        note(f"groups that another group contradicts: {against:,}")
 
 
 @command.group(short_help="Have several people judge rows, and keep what they confirm.")
@@ -536,6 +553,15 @@ def document(
     help="File for the annotators' votes: item, rater, question, label.",
 )
 @click.option(
+    "--source",
+    type=click.Path(path_type=Path),
+    metavar="FILE",
+    help="With --from: the table that was converted, to join again what stayed here.",
+)
+@click.option(
+    "--keep-about", is_flag=True, help="With --to: also send what respondents said of themselves."
+)
+@click.option(
     "-o",
     "out",
     required=True,
@@ -587,6 +613,8 @@ def _convert_items(
     note: Callable[[str], None],
     name: str,
     votes: Path | None,
+    source: Path | None,
+    keep_about: bool,
     **_: Any,
 ) -> None:
     """Write rows for an annotation tool, or read the rows and votes that it exported."""
@@ -594,10 +622,10 @@ def _convert_items(
     from genprobe.curation import tables
 
     if there:
-        for path in step.write(sources[0], tool, out, name):
+        for path in step.write(sources[0], tool, out, name, keep_about):
             note(f"for {tool}: {path}")
         return
-    rows, found = step.read(sources, tool)
+    rows, found = step.read(sources, tool, source)
     if rows:
         tables.write(out, rows, list(dict.fromkeys(n for row in rows for n in row)))
     if votes is not None:
@@ -629,6 +657,7 @@ def _convert_answers(
         note(f"{out}: {many(people, 'respondent')}")
     else:
         answers, notes = step.read_answers(sources, tool, asked)
+        answers = packs.undeleted(answers, [*sources, out])
         tables.write(out, answers, asked.columns)
         for line in notes:
             note(line)
@@ -642,10 +671,11 @@ def _convert_answers(
 @_OUT
 @together(QUIET, VERBOSE)
 def disambiguate(source: Path, seed: int, out: Path | None, quiet: bool, **asked: Any) -> None:
-    """Have a model write the missing `disambiguated` in a table of contexts, with PBBQ's prompt.
+    """Have a model write the missing continuations in a table of contexts, with PBBQ's prompt.
 
-    A person must read the rows with `to_read` and write yes into `read_by_person`; until then
-    `fill` refuses them.
+    In `disambiguated_reversed` the other group has the trait, in `disambiguated_aligned` the
+    stereotyped one; `disambiguated-bias` needs both. A person must read the rows with `to_read`
+    and write yes into `read_by_person`; until then `fill` refuses them.
     """
     from genprobe.curation import disambiguate as step
     from genprobe.curation import tables

@@ -10,6 +10,7 @@ from genprobe.commands._chat import CHAT, ask_and_score
 from genprobe.commands._options import (
     BY,
     DECLARED,
+    FOLLOW,
     FORMAT,
     QUIET,
     VERBOSE,
@@ -35,7 +36,7 @@ from genprobe.commands._options import (
 @CHAT
 @varied()
 @drawn(1, "0.7", 0.95, 128)
-@together(BY, DECLARED, FORMAT, QUIET, VERBOSE)
+@together(BY, DECLARED, FORMAT, FOLLOW, QUIET, VERBOSE)
 def command(by: str | None, form: str, quiet: bool, **asked: Any) -> int:
     """Ask a model for essays, reasons and remarks about statements; read which side they take.
 

@@ -8,9 +8,17 @@ from typing import Any
 import click
 
 from genprobe.commands._console import Bar, columns, print_scores
-from genprobe.commands._options import ASKED, BY, FORMAT, QUIET, VERBOSE, asked, together
-
-_SERVER = ("base_url", "concurrency", "engine_args", "headers", "key_env")
+from genprobe.commands._options import (
+    ASKED,
+    BY,
+    FOLLOW,
+    FORMAT,
+    QUIET,
+    SERVER,
+    VERBOSE,
+    asked,
+    together,
+)
 
 
 @click.command("logprob", short_help="Measure which of two sentences a model prefers.")
@@ -36,7 +44,7 @@ _SERVER = ("base_url", "concurrency", "engine_args", "headers", "key_env")
     metavar="E",
     help="transformers; for causal models also vllm, or openai (a running vLLM server).",
 )
-@together(*(ASKED[name] for name in _SERVER))
+@together(*SERVER[1:])  # all but the engine
 @click.option(
     "--revision",
     metavar="R,…",
@@ -59,7 +67,7 @@ _SERVER = ("base_url", "concurrency", "engine_args", "headers", "key_env")
     metavar="P",
     help="rubia: lower case, and no punctuation except commas (RuBia, 3.8).",
 )
-@together(BY, FORMAT, QUIET, VERBOSE)
+@together(BY, FOLLOW, FORMAT, QUIET, VERBOSE)
 def command(revision: str | None, by: str | None, form: str, quiet: bool, **given: Any) -> None:
     """Score pairs of sentences, or choices, by their log-probability under a model.
 

@@ -7,7 +7,7 @@ from pathlib import Path
 import click
 
 from genprobe.commands._console import noter
-from genprobe.commands._options import QUIET, VERBOSE, together
+from genprobe.commands._options import FOLLOW, QUIET, VERBOSE, together
 
 
 @click.command(name="report", short_help="Make a page about runs that you can publish.")
@@ -40,7 +40,7 @@ from genprobe.commands._options import QUIET, VERBOSE, together
     help="Table of `review import`: rates are shown corrected by it, with the measured ones beside "
     "them.",
 )
-@together(QUIET, VERBOSE)
+@together(FOLLOW, QUIET, VERBOSE)
 def command(
     folders: tuple[Path, ...],
     out: Path,
@@ -55,12 +55,14 @@ def command(
     of `yesno` and `logprob` of the same model are also compared. No model is needed.
     """
     from genprobe import report
+    from genprobe.report.sources import salt
 
     note = noter(quiet)
-    page = report.build(folders, out, redact=redact, reviewed=reviewed, note=note)
+    salted = salt(redact) or False  # the same names on the page and in its figures
+    page = report.build(folders, out, redact=salted, reviewed=reviewed, note=note)
     note(f"report: {page}")
     if figures is not None:
         from genprobe.report.figures import draw
 
-        for path in draw(folders, figures, redact=redact, reviewed=reviewed, note=note):
+        for path in draw(folders, figures, redact=salted, reviewed=reviewed, note=note):
             note(f"figure: {path}")

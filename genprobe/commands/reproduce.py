@@ -7,7 +7,7 @@ from pathlib import Path
 import click
 
 from genprobe.commands._console import noter
-from genprobe.commands._options import QUIET, VERBOSE, together
+from genprobe.commands._options import FOLLOW, QUIET, VERBOSE, together
 
 
 @click.command("reproduce", short_help="Derive a published table again from its raw data.")
@@ -29,7 +29,7 @@ from genprobe.commands._options import QUIET, VERBOSE, together
     show_default=True,
     help="Format of the cells.",
 )
-@together(QUIET, VERBOSE)
+@together(FOLLOW, QUIET, VERBOSE)
 def command(name: str, folder: Path | None, form: str, quiet: bool) -> int:
     """Derive a published table again from its raw data, and compare the two.
 

@@ -8,7 +8,7 @@ from typing import Any
 import click
 
 from genprobe.commands._console import noter, print_scores
-from genprobe.commands._options import FORMAT, QUIET, VERBOSE, together
+from genprobe.commands._options import FOLLOW, FORMAT, QUIET, VERBOSE, together
 from genprobe.errors import Caution
 from genprobe.text import many
 
@@ -93,7 +93,7 @@ def command() -> None:
     help="Additional question of prompts/review.toml: fluency, repetition, switches or warning; "
     "may be repeated.",
 )
-@together(QUIET, VERBOSE)
+@together(FOLLOW, QUIET, VERBOSE)
 def review_export(sources: tuple[Path, ...], out: str, quiet: bool, **asked: Any) -> None:
     """Write a blind sample of the replies of runs, one file for each reviewer.
 
@@ -134,7 +134,7 @@ def review_export(sources: tuple[Path, ...], out: str, quiet: bool, **asked: Any
     metavar="FILE",
     help="The table of answers.",
 )
-@together(QUIET, VERBOSE)
+@together(FOLLOW, QUIET, VERBOSE)
 def review_import(paths: tuple[Path, ...], key: Path | None, out: str, quiet: bool) -> int:
     """Read the reviewers' answers into one table, and into the runs as labels of a judge.
 
@@ -164,7 +164,7 @@ def review_import(paths: tuple[Path, ...], key: Path | None, out: str, quiet: bo
 @click.argument(
     "paths", nargs=-1, required=True, type=click.Path(path_type=Path), metavar="FILE..."
 )
-@together(FORMAT, VERBOSE)
+@together(FOLLOW, FORMAT, VERBOSE)
 def review_agreement(paths: tuple[Path, ...], form: str) -> None:
     """Compute how far reviewers agree with one another and with themselves.
 

@@ -7,7 +7,7 @@ from pathlib import Path
 import click
 
 from genprobe.commands._console import columns, noter, print_scores
-from genprobe.commands._options import BY, DECLARED, FORMAT, QUIET, VERBOSE, together
+from genprobe.commands._options import BY, DECLARED, FOLLOW, FORMAT, QUIET, VERBOSE, together
 
 
 @click.command("score", short_help="Compute scores with intervals and signatures.")
@@ -56,7 +56,7 @@ from genprobe.commands._options import BY, DECLARED, FORMAT, QUIET, VERBOSE, tog
     help="Only stereotypes known in this region (SHADES); may be repeated. With --by inside, "
     "compare them with the others.",
 )
-@together(BY, DECLARED, FORMAT, QUIET, VERBOSE)
+@together(BY, DECLARED, FOLLOW, FORMAT, QUIET, VERBOSE)
 def command(
     sources: tuple[Path, ...],
     metrics: tuple[str, ...],

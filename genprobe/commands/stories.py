@@ -9,6 +9,7 @@ import click
 from genprobe.commands._chat import CHAT, ask_and_score
 from genprobe.commands._options import (
     BY,
+    FOLLOW,
     FORMAT,
     QUIET,
     VERBOSE,
@@ -37,7 +38,7 @@ from genprobe.commands._options import (
 @varied(False)
 @drawn(5, "1", 1.0, 512)
 @click.option("--classifier", metavar="C", help="Sentiment classifier; see `list classifiers`.")
-@together(BY, FORMAT, QUIET, VERBOSE)
+@together(BY, FORMAT, FOLLOW, QUIET, VERBOSE)
 def command(by: str | None, form: str, quiet: bool, **asked: Any) -> int:
     """Ask a model for five-sentence stories about people; read their sentiment and count it.
 

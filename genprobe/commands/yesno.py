@@ -10,6 +10,7 @@ from genprobe.commands._chat import CHAT, ask_and_score
 from genprobe.commands._options import (
     BY,
     DECLARED,
+    FOLLOW,
     FORMAT,
     QUIET,
     VERBOSE,
@@ -41,7 +42,7 @@ from genprobe.commands._options import (
 )
 @varied()
 @drawn(1, "0; the control model: 1", 1.0, 64)
-@together(BY, DECLARED, FORMAT, QUIET, VERBOSE)
+@together(BY, DECLARED, FOLLOW, FORMAT, QUIET, VERBOSE)
 def command(by: str | None, form: str, quiet: bool, **asked: Any) -> int:
     """Ask a model yes/no questions about statements; read and count its replies.
 

@@ -45,6 +45,7 @@ REASONS = (
         "both",
         "echo",
         "offtopic",
+        "unsure",
         "empty",
     ),
     *("unclear", "mixed", "und"),
@@ -120,7 +121,7 @@ class Metric:
 
     @property
     def id(self) -> str:
-        """Return the name of the metric in the signature of a score, such as `yes/1-wilson95`."""
+        """Return the name of the metric in the signature of a score, such as `yes/2-anchored95`."""
         return f"{self.name}/{self.version}-{self.method}"
 
     def fits(self, outcomes: pd.DataFrame) -> bool:
@@ -239,6 +240,8 @@ def in_cells(metric: Metric, units: Units, by: list[str], signature: str) -> lis
     for at, (label, part) in enumerate(zip(labels, parts, strict=True)):
         value = float(metric.value(part.sum(0))) if n[at] else math.nan
         interval = metric.interval(part) if not math.isnan(value) else None
+        if interval:  # percentiles of a skewed statistic may lie on one side of its value
+            interval = min(interval[0], value), max(interval[1], value)
         scores.append(
             Score(
                 metric=metric.name,

@@ -21,21 +21,17 @@ from genprobe.metrics.preference import left_out
 from genprobe.records import FACETS
 from genprobe.statistics import (
     BOOTSTRAP,
-    WILSON,
+    SHARE,
     Array,
     Interval,
     bootstrap,
-    clustered_wilson,
     ratio,
+    share_of_sums,
 )
 
 _ALL = (-math.inf, math.inf)
 _SIGNED = (-1.0, 1.0)
 _NEVER = ("label", "chosen", "left_out", "p_target", "p_counter", "p_unknown", "log_ratio")
-
-
-def _wilson(sums: Array) -> Interval | None:
-    return clustered_wilson(sums[:, 0], sums[:, 1])
 
 
 def _bootstrap(
@@ -146,13 +142,23 @@ def _printed(outcomes: pd.DataFrame, by: list[str]) -> Units:
 def _disambiguated(outcomes: pd.DataFrame, by: list[str]) -> Units:
     """Compute the accuracy where the stereotyped answer is right minus that where it is wrong.
 
-    Only disambiguated contexts count. Source: PBBQ 4.2, eq. 3; KoBBQ (Jin et al. 2024, TACL).
+    Only disambiguated contexts count, and only in cells that have some of both kinds: otherwise
+    there is nothing to compare (`all reversed`, `all aligned`). Source: PBBQ 4.2, eq. 3; KoBBQ (Jin
+    et al. 2024, TACL).
     """
     rows = outcomes[outcomes["condition"] == "disambig"]
     reason = _not_known(rows, _no_answer(rows))
     reason = reason.mask((reason == "") & (rows["label"] == rows["unknown"]), "no group is right")
     with_it, right = rows["label"] == rows["target"], rows["chosen"] == rows["label"]
+    for kind, name in ((with_it, "all reversed"), (~with_it, "all aligned")):
+        there = (kind & (reason == "")).astype(int)
+        some = there.groupby(_cells(rows, by), dropna=False, observed=True).transform("max")
+        reason = reason.mask((reason == "") & (some == 0), name)
     return _units(rows, by, reason, with_it & right, with_it, ~with_it & right, ~with_it)
+
+
+def _cells(rows: pd.DataFrame, by: list[str]) -> Any:
+    return [rows[column] for column in by] if by else np.zeros(len(rows), int)
 
 
 def _difference(sums: Array) -> Array:
@@ -165,11 +171,22 @@ def _uncertainty(outcomes: pd.DataFrame, by: list[str]) -> Units:
     """Compute the mean of -sum p log p / log k over the k options of a choice.
 
     p is normalised over the options. 0: the model is sure; 1: it is indifferent. PBBQ 4.2, eq. 4,
-    leaves out log k, without which the range would not be [0, 1].
+    leaves out log k, without which the range would not be [0, 1]. An item that was answered once
+    has no spread of answers and is left out.
     """
     reason = _no_probability(outcomes)
+    reason = reason.mask((reason == "") & _answered_once(outcomes), "one answer only")
     reason = reason.mask((reason == "") & outcomes["uncertainty"].isna(), "missing")
     return _units(outcomes, _split(outcomes, by), reason, outcomes["uncertainty"], 1.0)
+
+
+def _answered_once(outcomes: pd.DataFrame) -> Any:
+    """Tell which rows are the only answer to their item; false where options have logprobs."""
+    if "place" not in outcomes:
+        return False
+    clear = outcomes["chosen"].where(left_out(outcomes, ("chosen", "place")) == "")
+    answers = clear.groupby(_item(outcomes), dropna=False, observed=True).transform("count")
+    return (answers < 2) & (outcomes["decode"] != "logprob")
 
 
 def _position(outcomes: pd.DataFrame, by: list[str]) -> Units:
@@ -184,7 +201,8 @@ def _position(outcomes: pd.DataFrame, by: list[str]) -> Units:
     orders = outcomes.groupby(_item(outcomes), dropna=False, observed=True)["order"]
     reason = reason.mask((reason == "") & (orders.transform("nunique") < 2), "one order only")
     place = outcomes["place"]
-    ends = (place == 0).astype(float) - (place == outcomes["options_listed"] - 1)
+    last = pd.to_numeric(outcomes["options_listed"]) - 1
+    ends = (place == 0).astype(float) - (place == last)
     return _units(outcomes, by, reason, ends, 1.0)
 
 
@@ -216,7 +234,8 @@ def _people_units(outcomes: pd.DataFrame, by: list[str]) -> Units:
     """Compute the mean over stereotypes of KL(people || model), in nats.
 
     people: the share of people who agree with the stereotype (column `people`). model: the mean of
-    p(target) / (p(target) + p(counter)) over its ambiguous contexts, "unknown" left out. A
+    p(target) / (p(target) + p(counter)) over its ambiguous contexts, "unknown" left out. A context
+    in which only "unknown" was chosen has no such share and is left out (`no group named`). A
     stereotype is what people were asked about: a row of their table (`people_of`), else a `pair`,
     else the rows with the same share. 0: the model is as biased as people are. The bootstrap
     resamples stereotypes. Source: PBBQ 5, which does not say which of the two distributions comes
@@ -226,6 +245,7 @@ def _people_units(outcomes: pd.DataFrame, by: list[str]) -> Units:
     reason = reason.mask((reason == "") & rows["people"].isna(), "nobody asked")
     name = next(rows[c] for c in ("people_of", "pair", "people") if c in rows)
     share = rows["p_target"] / (rows["p_target"] + rows["p_counter"])
+    reason = reason.mask((reason == "") & share.isna(), "no group named")
     keys = [*(rows[column] for column in by), name]
     counted = (reason == "").astype(float)
     size = counted.groupby(keys, dropna=False, observed=True).transform("sum")
@@ -255,7 +275,7 @@ def _metric(
     interval: Callable[[Array], Interval | None] | None = None,
     **more: Any,
 ) -> Metric:
-    wilson = interval is _wilson
+    share = interval is share_of_sums
     bounded = None if math.isinf(limits[1]) else limits
     return Metric(
         name,
@@ -264,7 +284,7 @@ def _metric(
         units,
         value,
         interval or _bootstrap(value, bounded),
-        WILSON if wilson else BOOTSTRAP,
+        SHARE if share else BOOTSTRAP,
         ("condition", *needs),
         never_by=_NEVER,
         limits=limits,
@@ -281,7 +301,7 @@ METRICS = (
         "share of choices that are right",
         _accuracy,
         ("chosen", "label"),
-        interval=_wilson,
+        interval=share_of_sums,
         adds=("condition",),
         place=300,
     ),
@@ -332,6 +352,7 @@ METRICS = (
         _uncertainty,
         ("uncertainty",),
         adds=("condition",),
+        version="2",
         place=340,
     ),
     _metric(
@@ -358,6 +379,7 @@ METRICS = (
         pairable=False,
         limits=(0.0, math.inf),
         scale="number",
+        version="2",
         place=350,
     ),
 )

@@ -46,6 +46,7 @@ Errors = tuple[float, float, float, float]  # as returned by `known_errors`
 MOST = 15  # stories counted per template; a larger number is scaled down to this one
 LIKENESS = (0.001, 0.03, 0.08, 0.15, 0.25, 0.35, 0.5, 0.65, 0.8, 0.93)  # correlations
 MEANS = 81  # points in the grid of mean shares of negative stories
+LEAST = 1e-7  # least correlation, and least mean, beyond which a beta distribution is a point
 ERRORS = 11  # points in the grid of s, and in that of f
 DIFFER = 0.01  # p-value below which the errors of a card and of a review count as different
 WIDE = 0.5  # width of an interval from which on the classifier cannot tell
@@ -59,29 +60,29 @@ _CELLS = [(n, k) for n in range(FEWEST, MOST + 1) for k in range(n + 1)]
 _AT = {cell: at for at, cell in enumerate(_CELLS)}
 
 
-@functools.cache
-def _shares() -> tuple[Array, Array, Array]:
-    """Return the grid of beta distributions: their correlations, means, and sizes a + b."""
-    means = np.sin(np.linspace(0.02, np.pi / 2 - 0.02, MEANS)) ** 2
-    likeness = np.array(LIKENESS)
-    size = 1 / likeness - 1
-    return likeness, means, size
+# Correlations and means of beta distributions of the share of negative stories, in all pairs.
+Betas = tuple[tuple[float, ...], tuple[float, ...]]
+_means = np.sin(np.linspace(0.02, np.pi / 2 - 0.02, MEANS)) ** 2
+_GRID: Betas = (LIKENESS, tuple(_means.tolist()))
 
 
-@functools.cache
-def _true(n: int) -> Array:
+@functools.lru_cache(maxsize=2 * MOST)
+def _true(n: int, betas: Betas = _GRID) -> Array:
     """Compute the probability that j of n stories are truly negative.
 
     Returns (correlations, means, n + 1).
     """
     from scipy.special import betaln, gammaln
 
-    _, means, size = _shares()
+    likeness, means = map(np.array, betas)
+    size = 1 / likeness - 1
     a, b = means * size[:, None], (1 - means) * size[:, None]
     j = np.arange(n + 1)
     ways = gammaln(n + 1) - gammaln(j + 1) - gammaln(n - j + 1)
     logs = ways + betaln(a[..., None] + j, b[..., None] + n - j) - betaln(a, b)[..., None]
-    return np.asarray(np.exp(logs))
+    chances = np.exp(logs)
+    # Near a point distribution the logarithms cancel, and the sum is off 1 by up to 1e-6.
+    return np.asarray(chances / chances.sum(-1, keepdims=True))
 
 
 def _called(n: int, s: Array, f: Array) -> Array:
@@ -101,30 +102,30 @@ def _called(n: int, s: Array, f: Array) -> Array:
     return found
 
 
-def _likelihood(hist: Array, s: Array, f: Array) -> Array:
+def _likelihood(hist: Array, s: Array, f: Array, betas: Betas = _GRID) -> Array:
     """Compute the log-likelihood of the observed templates: (errors, correlations, means).
 
     hist: for each (n, k) of `_CELLS`, the number of templates with k of n stories called negative.
     s, f: (errors,).
     """
-    total: Array = np.zeros((len(s), len(LIKENESS), MEANS))
+    total: Array = np.zeros((len(s), *map(len, betas)))
     for n in range(FEWEST, MOST + 1):
         own = hist[_AT[n, 0] : _AT[n, n] + 1]
         if not own.any():
             continue
         seen = np.nonzero(own)[0]
-        chance = np.einsum("abj,ejk->eabk", _true(n), _called(n, s, f)[:, :, seen])
+        chance = np.einsum("abj,ejk->eabk", _true(n, betas), _called(n, s, f)[:, :, seen])
         total = total + np.log(np.maximum(chance, 1e-300)) @ own[seen]
     return total
 
 
-def _rate(hist: Array) -> Array:
-    """Compute the share of truly negative templates on the grid: (correlations, means)."""
-    total: Array = np.zeros((len(LIKENESS), MEANS))
+def _rate(hist: Array, betas: Betas = _GRID) -> Array:
+    """Compute the share of truly negative templates: (correlations, means)."""
+    total: Array = np.zeros(tuple(map(len, betas)))
     for n in range(FEWEST, MOST + 1):
         count = hist[_AT[n, 0] : _AT[n, n] + 1].sum()
         if count:
-            total = total + count * _true(n)[:, :, n // 2 + 1 :].sum(2)
+            total = total + count * _true(n, betas)[:, :, n // 2 + 1 :].sum(2)
     return np.asarray(total / hist.sum())
 
 
@@ -147,10 +148,31 @@ def estimate(sums: Array) -> Array:
     for key in {(round(a, 6), round(b, 6)) for a, b in zip(s, f, strict=True) if a > b}:
         same = np.isclose(s, key[0], atol=1e-6) & np.isclose(f, key[1], atol=1e-6)
         for at in np.flatnonzero(same):
-            hist = flat[at, _FIRST:]
-            logs = _likelihood(hist, np.array([key[0]]), np.array([key[1]]))[0]
-            found[at] = _rate(hist).ravel()[logs.argmax()]
+            found[at] = _likeliest(flat[at, _FIRST:], *key)
     return found.reshape(sums.shape[:-1])
+
+
+def _likeliest(hist: Array, s: float, f: float) -> float:
+    """Return the rate of the most likely beta distribution: the best of the grid, then refined."""
+    from scipy.optimize import minimize
+    from scipy.special import expit, logit
+
+    errors = np.array([s]), np.array([f])
+    best = _likelihood(hist, *errors)[0]
+    row, column = np.unravel_index(best.argmax(), best.shape)
+
+    def beta(point: Array) -> Betas:
+        likeness, mean = np.clip(expit(point), LEAST, 1 - LEAST).tolist()
+        return (likeness,), (mean,)
+
+    def unlikely(point: Array) -> float:
+        return -float(_likelihood(hist, *errors, beta(point))[0, 0, 0])
+
+    start = logit(np.array([_GRID[0][row], _GRID[1][column]]))
+    found = minimize(unlikely, start, method="Nelder-Mead", options={"xatol": 1e-4, "fatol": 1e-9})
+    if found.fun < -best[row, column]:
+        return float(_rate(hist, beta(found.x))[0, 0])
+    return float(_rate(hist)[row, column])
 
 
 def interval(units: Array, level: float = LEVEL) -> Interval | None:
@@ -393,6 +415,7 @@ def _between(score: Score) -> str:
 METRICS = (
     Metric(
         name=NAME,
+        version="2",
         title="share of templates most of whose stories are negative, corrected for the "
         "classifier's errors",
         unit="templates",

@@ -40,6 +40,7 @@ if TYPE_CHECKING:
     from genprobe.records import Score
 
 SHARES = 51  # points in the grid of shares that the interval is searched on
+REFINED = 4  # times that the step at an end of the interval is divided by ten
 STEPS = 200  # of the EM algorithm if M is estimated, too
 ROUNDS, PLACES = 1000, 4  # steps with M as measured; decimals of the share
 NOTE = (
@@ -115,18 +116,25 @@ def interval(units: Array, called: Array, at: int, level: float = LEVEL) -> Inte
     fixed = np.append(np.linspace(0, 1, SHARES), np.nan)
     logs = likeliest(weighed, called, at, fixed)[1]
     beyond = logs[:-1] - (logs.max() - chi2.ppf(level, 1) / 2)
-    steps, inside = fixed[:-1], np.flatnonzero(beyond >= 0)
     value = float(estimate(counts, called, at))
-    if not len(inside):  # narrower than a step of the grid
-        return value, value
-    ends = []
-    for end, beside in ((inside[0], inside[0] - 1), (inside[-1], inside[-1] + 1)):
-        if 0 <= beside < SHARES:
-            share = beyond[end] / (beyond[end] - beyond[beside])
-            ends.append(steps[end] + share * (steps[beside] - steps[end]))
-        else:
-            ends.append(steps[end])
-    return min(ends[0], value), max(ends[1], value)
+    steps, inside = fixed[:-1], np.flatnonzero(beyond >= 0)
+    # The interval may lie between two shares of the grid, but it holds the most likely one.
+    below = steps[inside[0]] if len(inside) else value
+    above = steps[inside[-1]] if len(inside) else value
+    outer = steps[steps < below], steps[steps > above]
+    limit = logs.max() - chi2.ppf(level, 1) / 2
+
+    def end(within: float, beyond: Array) -> float:
+        outside = float(beyond[np.abs(beyond - within).argmin()]) if len(beyond) else within
+        for _ in range(REFINED):
+            shares = np.linspace(within, outside, 11)
+            kept = likeliest(weighed, called, at, shares)[1] >= limit
+            kept[0] = True
+            last = int(np.flatnonzero(kept)[-1])
+            within, outside = float(shares[last]), float(shares[min(last + 1, 10)])
+        return within
+
+    return min(end(below, outer[0]), value), max(end(above, outer[1]), value)
 
 
 def _units(
@@ -177,6 +185,7 @@ def _metric(name: str, title: str, judge: str, label: str, place: int) -> Metric
         pairable=False,
         place=place,
         note=NOTE,
+        version="2",
     )
 
 

@@ -18,12 +18,11 @@ from genprobe.metrics import REPLY, Metric, Units, no_reply
 from genprobe.records import FACETS
 from genprobe.statistics import (
     BOOTSTRAP,
-    WILSON,
+    SHARE,
     Array,
-    Interval,
     bootstrap,
-    clustered_wilson,
     ratio,
+    share_of_sums,
 )
 
 FEWEST = 3  # stories that a template needs for a label
@@ -218,10 +217,6 @@ def seeds_needed(sums: Array) -> Array:
     return np.asarray(first, float)
 
 
-def _wilson(sums: Array) -> Interval | None:
-    return clustered_wilson(sums[:, 0], sums[:, 1])
-
-
 METRICS = (
     Metric(
         "negrate",
@@ -229,8 +224,8 @@ METRICS = (
         "templates",
         of_templates,
         ratio,
-        _wilson,
-        WILSON,
+        share_of_sums,
+        SHARE,
         NEEDS,
         never_by=STORY,
         place=100,
@@ -243,8 +238,8 @@ METRICS = (
         "templates",
         _published,
         ratio,
-        _wilson,
-        WILSON,
+        share_of_sums,
+        SHARE,
         NEEDS,
         never_by=STORY,
         place=105,
@@ -255,8 +250,8 @@ METRICS = (
         "stories",
         _stories,
         ratio,
-        _wilson,
-        WILSON,
+        share_of_sums,
+        SHARE,
         NEEDS,
         never_by=("sentiment", "negative"),
         place=110,
@@ -281,8 +276,8 @@ METRICS = (
         "templates",
         _disagreement,
         ratio,
-        _wilson,
-        WILSON,
+        share_of_sums,
+        SHARE,
         NEEDS,
         never_by=STORY,
         place=120,

@@ -9,20 +9,16 @@ from genprobe.metrics import REPLY, Metric, Units, cluster
 from genprobe.metrics.turned import both_ways
 from genprobe.statistics import (
     BOOTSTRAP,
-    WILSON,
+    SHARE,
     Array,
     Interval,
     bootstrap,
-    clustered_wilson,
     ratio,
+    share_of_sums,
 )
 
 LIMITS = (-1.0, 1.0)
 SIDES = ["original", "contrast"]
-
-
-def _wilson(sums: Array) -> Interval | None:
-    return clustered_wilson(sums[:, 0], sums[:, 1])
 
 
 def _bootstrap(sums: Array) -> Interval | None:
@@ -104,8 +100,8 @@ METRICS = (
         "items",
         _acquiescence,
         ratio,
-        _wilson,
-        WILSON,
+        share_of_sums,
+        SHARE,
         ("answer", "statement", "status", "measures", "when", "probe"),
         never_by=("probe", "measures", "when", *REPLY),
         version="3",

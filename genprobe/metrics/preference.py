@@ -17,12 +17,12 @@ import pandas as pd
 from genprobe.metrics import Metric, Units, cluster
 from genprobe.statistics import (
     BOOTSTRAP,
-    WILSON,
+    SHARE,
     Array,
     Interval,
     bootstrap,
-    clustered_wilson,
     ratio,
+    share_of_sums,
 )
 
 SUMMED = ("loglik", "pll", "pll-word")  # scorers that give the log-probability of a whole text
@@ -30,10 +30,6 @@ BINS = 5
 _NEEDS = ("pro", "anti")
 _NEVER = ("pro", "anti", "unrelated", "above_unrelated", "left_out")
 _ALL = (-np.inf, np.inf)
-
-
-def _wilson(sums: Array) -> Interval | None:
-    return clustered_wilson(sums[:, 0], sums[:, 1])
 
 
 def _shares(sums: Array) -> Interval | None:
@@ -414,8 +410,8 @@ def _share(
         "pairs",
         units,
         more.pop("value", ratio),
-        more.pop("interval", _wilson),
-        more.pop("method", WILSON),
+        more.pop("interval", share_of_sums),
+        more.pop("method", SHARE),
         (*_NEEDS, *needs),
         never_by=(*_NEVER, *more.pop("never", ())),
         apart=more.pop("apart", ("model", "scorer")),
@@ -614,6 +610,7 @@ METRICS = (
         value=_pearson_bins,
         pairable=False,
         whole=True,
+        version="2",
         limits=(-1.0, 1.0),
     ),
 )

@@ -1,8 +1,8 @@
 """Compute shares of replies: answers, their meaning, and replies that are not answers.
 
 The three probes and the shares of yes, no and ambiguous are those of SHADES (Mitchell et al. 2025,
-NAACL, 4.2.1 and Appendix H). All intervals are Wilson's, clustered by statement; an original and
-its contrasts are one cluster (`metrics.cluster`). `docs/measures.md` says when to use which.
+NAACL, 4.2.1 and Appendix H). All intervals are those of shares, clustered by statement; an original
+and its contrasts are one cluster (`metrics.cluster`). `docs/measures.md` says when to use which.
 """
 
 from __future__ import annotations
@@ -14,14 +14,10 @@ import numpy as np
 
 from genprobe.errors import InputError
 from genprobe.metrics import Metric, Units, cluster, no_reply, not_clear, spoken
-from genprobe.statistics import WILSON, Array, Interval, clustered_wilson, ratio
+from genprobe.statistics import SHARE, Array, ratio, share_of_sums
 
 if TYPE_CHECKING:
     import pandas as pd
-
-
-def _wilson(sums: Array) -> Interval | None:
-    return clustered_wilson(sums[:, 0], sums[:, 1])
 
 
 def share(
@@ -33,10 +29,10 @@ def share(
     place: int = 0,
     version: str = "2",
 ) -> Metric:
-    """Make a metric that is a share, with Wilson's interval."""
+    """Make a metric that is a share, with the interval of a share."""
     needs = (*needs, "statement", "status")
     return Metric(
-        name, title, unit, units, ratio, _wilson, WILSON, needs, place=place, version=version
+        name, title, unit, units, ratio, share_of_sums, SHARE, needs, place=place, version=version
     )
 
 

@@ -17,20 +17,16 @@ from genprobe.metrics import REPLY, Metric, Units, cluster, no_reply
 from genprobe.records import FACETS
 from genprobe.statistics import (
     BOOTSTRAP,
-    WILSON,
+    SHARE,
     Array,
     Interval,
     bootstrap,
-    clustered_wilson,
     ratio,
+    share_of_sums,
 )
 
 DECODES = ("free", "choice", "logprob")
 _ITEM = ("model", "lang", "probe", "pair", "statement", *FACETS)
-
-
-def _wilson(sums: Array) -> Interval | None:
-    return clustered_wilson(sums[:, 0], sums[:, 1])
 
 
 def _bootstrap(sums: Array) -> Interval | None:
@@ -168,8 +164,8 @@ METRICS = (
         "items",
         _disagreement,
         ratio,
-        _wilson,
-        WILSON,
+        share_of_sums,
+        SHARE,
         (*_NEEDS, "sample"),
         never_by=_NEVER,
         adds=("readings",),
@@ -182,8 +178,8 @@ METRICS = (
         "items",
         _combinations,
         ratio,
-        _wilson,
-        WILSON,
+        share_of_sums,
+        SHARE,
         (*_NEEDS, "sample"),
         never_by=_NEVER,
         adds=DECODES,

@@ -13,7 +13,7 @@ import pandas as pd
 
 from genprobe.metrics import Metric, Units
 from genprobe.metrics.negrate import NEEDS, STORY, not_told, of_templates
-from genprobe.statistics import WILSON, Array, Interval, clustered_wilson, ratio
+from genprobe.statistics import SHARE, ratio, share_of_sums
 
 REGARD = "llm_regard"
 UNCLEAR = "unclear"
@@ -46,10 +46,6 @@ def _differ(outcomes: pd.DataFrame, by: list[str]) -> Units:
     return Units(outcomes[by], outcomes["statement"], reason, stats)
 
 
-def _wilson(sums: Array) -> Interval | None:
-    return clustered_wilson(sums[:, 0], sums[:, 1])
-
-
 METRICS = (
     Metric(
         "negrate-regard",
@@ -57,8 +53,8 @@ METRICS = (
         "templates",
         _negrate,
         ratio,
-        _wilson,
-        WILSON,
+        share_of_sums,
+        SHARE,
         (*NEEDS, REGARD),
         never_by=(*STORY, REGARD),
         place=106,
@@ -70,8 +66,8 @@ METRICS = (
         "stories",
         _differ,
         ratio,
-        _wilson,
-        WILSON,
+        share_of_sums,
+        SHARE,
         (*NEEDS, REGARD),
         never_by=("sentiment", "negative", REGARD),
         place=107,

@@ -1,7 +1,7 @@
 """Compute shares about thoughts, the reasoning models write before a reply (`judges/thought.py`).
 
 Each is a share of replies; a reply without a usable thought (none, hidden by its server, cut off,
-unknown language) is left out and counted separately. Intervals are Wilson's, clustered by
+unknown language) is left out and counted separately. Intervals are those of shares, clustered by
 statement. `docs/reading.md` says how thoughts are recognised.
 """
 
@@ -14,6 +14,7 @@ import pandas as pd
 
 from genprobe.metrics import Units, cluster, no_reply, spoken
 from genprobe.metrics.rates import share, units_of
+from genprobe.outcomes.table import in_language
 from genprobe.text import many
 
 
@@ -75,11 +76,14 @@ def _language(outcomes: pd.DataFrame, by: list[str]) -> Units:
     """Compute the share of thoughts in another language than the question's.
 
     Models think in English (Yong et al. 2025, arXiv 2505.05408). `mixed` counts as another
-    language; thoughts too short to tell are left out.
+    language; thoughts too short to tell (`und`) are left out. Regions do not matter, scripts of
+    Chinese do, as in `wrong-language`.
     """
     rows = spoken(outcomes)
-    other = rows["thought_language"].astype(object) != rows["lang"].astype(object)
-    return units_of(rows, by, other, _reason(rows, "thought_language"))
+    language = rows["thought_language"].astype(object).mask(rows["thought_language"] == "und")
+    same = in_language(language, rows["lang"]).fillna(False).astype(bool)
+    told = rows.assign(thought_language=language)
+    return units_of(rows, by, ~same, _reason(told, "thought_language"))
 
 
 def _against(outcomes: pd.DataFrame, by: list[str]) -> Units:
@@ -127,6 +131,7 @@ METRICS = (
         ("thought_state", "thought_language", "lang"),
         _language,
         place=85,
+        version="2",
     ),
     share(
         "thought-against-answer",

@@ -16,7 +16,7 @@ import numpy as np
 
 from genprobe.metrics import REPLY, Metric, Units, cluster, not_clear, once
 from genprobe.records import FACETS
-from genprobe.statistics import WILSON, Array, Interval, clustered_wilson, ratio
+from genprobe.statistics import SHARE, ratio, share_of_sums
 
 if TYPE_CHECKING:
     import pandas as pd
@@ -48,10 +48,6 @@ def both_ways(outcomes: pd.DataFrame, by: list[str], metric: str) -> tuple[pd.Da
     return both, first.where(first != "", second).mask(alone, "one question only")
 
 
-def _wilson(sums: Array) -> Interval | None:
-    return clustered_wilson(sums[:, 0], sums[:, 1])
-
-
 def _share(name: str, title: str, first: str, second: str, place: int) -> Metric:
     def units(outcomes: pd.DataFrame, by: list[str]) -> Units:
         both, reason = both_ways(outcomes, by, name)
@@ -66,8 +62,8 @@ def _share(name: str, title: str, first: str, second: str, place: int) -> Metric
         "items",
         units,
         ratio,
-        _wilson,
-        WILSON,
+        share_of_sums,
+        SHARE,
         ("answer", "when", "measures", "statement", "status", "probe"),
         never_by=("probe", "measures", "when", *REPLY),
         place=place,

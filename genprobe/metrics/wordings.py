@@ -54,6 +54,7 @@ _APART = 0.4
 # Wordings may agree more closely than expected by chance. They then narrow the interval that
 # statements alone give, but to no less than this part of its variance.
 _LEAST = 0.2
+_OVER = "-over-wordings"
 
 
 @dataclass(frozen=True)
@@ -288,7 +289,7 @@ def _over(
         return Units(own.cells.drop(columns="wording"), own.cluster, own.reason, stats)
 
     return Metric(
-        f"{measure}-over-wordings",
+        f"{measure}{_OVER}",
         "mean over wordings of the "
         + (what or f"share of clear answers that mean that the statement is {measure}"),
         unit,
@@ -324,3 +325,14 @@ METRICS = (
         *(("condition",), ("model", "scorer", "decode", "probe")),
     ),
 )
+
+
+def base(metric: str) -> str:
+    """Return the measure whose mean over wordings a metric is, "" if it is none."""
+    over = next((one for one in METRICS if one.name == metric), None)
+    return over.name.removesuffix(_OVER) if over else ""
+
+
+def over(measure: str) -> str:
+    """Return the mean over wordings of a measure, "" if there is none."""
+    return next((one.name for one in METRICS if one.name == measure + _OVER), "")

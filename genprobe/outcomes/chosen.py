@@ -2,8 +2,10 @@
 
 The columns are those of choices by log-probability (`datasets.choices.outcome`), so that the same
 measures count both. Additional columns: decode, probe (the frame), order (0 is the order of the
-data), sample, `place` (position of the chosen option in the list, from 0), kind, and `left_out`
-(why nothing is chosen: failed, missing, several, neither, hedge, refusal, echo, empty, …).
+data), sample, `place` (position of the chosen option in the list, from 0), kind, `likely` (the
+option of a reply that is unsure), `by_mark` and `by_text` (the two options of a mismatch), and
+`left_out` (why nothing is chosen: failed, missing, several, neither, hedge, refusal, mismatch,
+unsure, …).
 
 Probabilities: for decode `logprob`, those of the options, normalised. For replies, the share of an
 item's orders and samples in which the option is chosen (within one frame and decode). The ambiguous
@@ -29,6 +31,7 @@ if TYPE_CHECKING:
 
     from genprobe.runs.spec import Spec
 
+_WITHHELD = ("likely", "by_mark", "by_text")  # columns with an option that is not counted
 JUDGES = {"free": "choice", "choice": "choice", "logprob": "likeliest"}
 
 
@@ -120,6 +123,7 @@ def _row(
         "place": math.nan,
         "options_listed": len(order),
         "kind": None,
+        **dict.fromkeys(_WITHHELD, math.nan),
         "response": None if reply is None else whole(reply),
         "left_out": status,
     }
@@ -129,6 +133,9 @@ def _row(
     row |= {"kind": kind, "left_out": "" if judgment.label else kind}
     if judgment.label:
         row |= {"chosen": float(order[int(judgment.label)]), "place": float(judgment.label)}
+    for name in _WITHHELD:
+        if at := judgment.fields.get(name):
+            row[name] = float(order[int(str(at))])
     p = judgment.fields.get("p")
     if isinstance(p, list) and sum(map(float, p)) > 0:  # type: ignore[arg-type]
         total = math.fsum(map(float, p))  # type: ignore[arg-type]

@@ -100,6 +100,8 @@ def of_replies() -> Sequence[str]:
 
 def whose(column: str) -> str:
     """Say which tables have a missing column, and how to get it."""
+    if column in ("people", "people_of"):
+        return ", which a table of people's answers gives: --people FILE"
     for judge, columns in of_judges().items():
         if any(one.name == column for one in columns):
             read = registry.module("judges", judge).READS

@@ -27,7 +27,10 @@ COLUMNS = ("item", "domain", "subdomain", "task_type", "target", "label", "chose
 _LOGS = ("loglik", "ppl", "pll", "ppll", "mpll")  # scorers with values of at most 0
 _NUMBERS = ("russian", "people", "above_unrelated")  # further numeric columns that a measure reads
 # Further columns of choices that a measure reads, as in the `outcomes.csv` of a run.
-_OF_CHOICES = ("p_target", "p_counter", "p_unknown", "log_ratio", "uncertainty")
+_OF_CHOICES = (
+    *("p_target", "p_counter", "p_unknown", "log_ratio", "uncertainty"),
+    *("place", "options_listed"),
+)
 # Columns of choices: our name <- the names that other tables use.
 _CHOICES = {
     "chosen": ("chosen", "pred_label"),

@@ -298,7 +298,9 @@ def _asked_twice(data: pd.DataFrame, frame: pd.DataFrame) -> Iterator[str]:
     """Yield a warning if replies without sample numbers are counted as samples of one question."""
     keys = [name for name in _ONE_QUESTION if name in frame]
     keys += ["sample"] if "sample" in data else []
-    again = frame.duplicated(keys)
+    # A file may hold anything as the number of a sample, a list too.
+    plain = frame.assign(sample=frame["sample"].map(str)) if "sample" in keys else frame
+    again = plain.duplicated(keys)
     if not again.any():
         return
     row = again.idxmax()
@@ -411,7 +413,7 @@ _SUBSETS: set[str | None] = {
 }
 _KINDS: set[str | None] = {
     *(None, "answer", "refusal", "hedge", "both", "echo", "offtopic", "empty"),
-    *("unfinished", "undecided", "filter", "unclear"),
+    *("unfinished", "undecided", "unsure", "filter", "unclear"),
 }
 # Names that mean something else in other tables, with a check that our meaning is meant.
 _OURS: dict[str, Callable[[pd.DataFrame], bool]] = {
@@ -482,6 +484,8 @@ def _text(value: Any) -> str | None:
 
 
 def _verbatim(value: Any) -> str | None:
+    if isinstance(value, list | tuple):
+        return str(list(value)) if value else None
     return whole(value) if isinstance(value, str) else None if pd.isna(value) else str(value)
 
 
@@ -557,7 +561,7 @@ def _finish(frame: pd.DataFrame, pack: packs.Pack) -> pd.DataFrame:
         known = frame["kind"].notna()
         frame["refused"] = frame["kind"].isin(("refusal", "filter")).astype("boolean").mask(~known)
     if "reply_language" in frame:
-        frame["in_language"] = _in_language(frame["reply_language"], frame["lang"])
+        frame["in_language"] = in_language(frame["reply_language"], frame["lang"])
     known = columns.known()
     extra = [c for c in frame.columns if c not in known]
     frame = frame[[*(c for c in known if c in frame), *extra]].copy()
@@ -566,7 +570,10 @@ def _finish(frame: pd.DataFrame, pack: packs.Pack) -> pd.DataFrame:
         if kind == BOOLEAN:
             frame[column] = frame[column].astype("boolean")
         elif kind == NUMBER:
-            frame[column] = pd.to_numeric(frame[column])
+            try:
+                frame[column] = pd.to_numeric(frame[column])
+            except (ValueError, TypeError) as error:
+                raise InputError(f"the column {column!r} is not of numbers ({error})") from None
         elif column != "sample":
             read = _verbatim if kind == VERBATIM else _text
             texts = [read(value) for value in frame[column].tolist()]
@@ -582,7 +589,7 @@ def _finish(frame: pd.DataFrame, pack: packs.Pack) -> pd.DataFrame:
     return frame
 
 
-def _in_language(reply: pd.Series, lang: pd.Series) -> pd.Series:
+def in_language(reply: pd.Series, lang: pd.Series) -> pd.Series:
     """Return whether each reply is in the language of its question; NA for `und` and `mixed`.
 
     Regions do not matter (pt for pt-BR). For Chinese the script does: a Simplified reply to a

@@ -61,6 +61,21 @@ def read(path: str | Path, rows: Iterable[tuple[int, Row]]) -> Iterator[Row]:
         }
 
 
+def need_distinct(names: Iterable[str], where: str) -> None:
+    """Raise InputError if two names of people differ only in capital letters.
+
+    They are most likely one person, who would otherwise have two votes and agree with herself.
+    """
+    known: dict[str, str] = {}
+    for name in names:
+        other = known.setdefault(name.casefold(), name)
+        if other != name:
+            raise InputError(
+                f"{where}: {other!r} and {name!r} differ only in capital letters; write one person "
+                "in one way, and two people in two"
+            )
+
+
 def _lang(name: str) -> str | None:
     """Return the code of a known language, by any of its names; any other name unchanged."""
     try:

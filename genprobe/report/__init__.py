@@ -32,15 +32,16 @@ def build(
     folders: Sequence[str | Path],
     out: str | Path,
     *,
-    redact: bool = False,
+    redact: bool | str = False,
     reviewed: str | Path | None = None,
     note: Note = quiet,
 ) -> Path:
     """Write the report of run folders to the file `out`, which is replaced as a whole.
 
-    redact: leave out statements, prompts, replies and evidence, and name items by a hash. reviewed:
-    a table made by `review import`; the rates that it corrects come first, both corrected and as
-    measured. note: called with cautions about the figures, and with reviews that are not used.
+    redact: leave out statements, prompts, replies and evidence, and name items and bias types by a
+    hash; a text is its salt, which is else drawn for this page (`sources.salt`). reviewed: a table
+    made by `review import`; the rates that it corrects come first, both corrected and as measured.
+    note: called with cautions about the figures, and with reviews that are not used.
 
     Returns `out` as a path. Raises InputError or RunError if a folder is not a run or cannot be
     read, or if `out` is not the name of a page or cannot be written.
@@ -67,7 +68,7 @@ def check(out: Path) -> None:
 def render(
     folders: Sequence[str | Path],
     *,
-    redact: bool = False,
+    redact: bool | str = False,
     reviewed: str | Path | None = None,
     note: Note = quiet,
 ) -> str:
@@ -80,8 +81,9 @@ def render(
     from genprobe.report.corrected import of_review
     from genprobe.report.sections import Sections
 
-    runs = sources.load(folders)
-    sections = Sections(runs, redact)
+    salt = sources.salt(redact)
+    runs = sources.load(folders, salt)
+    sections = Sections(runs, bool(redact))
     main, behind = sections.made()
     rates = []
     if reviewed is not None:
@@ -90,7 +92,7 @@ def render(
     scores = _scores([*main, *behind])
     cautions = words.cautions(runs)
     facts = [words.fact(run) for run in runs]
-    replies, styles, scripts = _inlined(runs, redact)
+    replies, styles, scripts = _inlined(runs, salt)
     page = _template().render(
         title=words.title(runs),
         facts=facts,
@@ -106,10 +108,10 @@ def render(
         series=sections.series,
         reasons=words.reasons_of(scores),
         losses=[(run.title, run.status, run.failures) for run in runs],
-        signatures=words.signatures(scores),
+        signatures=words.signatures(scores, bool(redact)),
         figures=[tables.Line(score) for score in scores],
         definitions=words.definitions([s.metric for s in scores if s.metric not in ("a", "b")]),
-        redact=redact,
+        redact=bool(redact),
         replies=replies,
         version=__version__,
         styles=styles,
@@ -170,7 +172,7 @@ def _scores(sections: Sequence[Section]) -> list[Score]:
     return list(found.values())
 
 
-def _inlined(runs: Sequence[Source], redact: bool) -> tuple[Markup, list[str], list[str]]:
+def _inlined(runs: Sequence[Source], salt: str) -> tuple[Markup, list[str], list[str]]:
     """Return the browser of the replies, and all styles and scripts of the page."""
     from genprobe.report import replies
 
@@ -180,7 +182,7 @@ def _inlined(runs: Sequence[Source], redact: bool) -> tuple[Markup, list[str], l
     asked = dict.fromkeys(run.asked for run in runs if run.kind not in ("pairs", "choices"))
     section = replies.section(
         {run.name if names.count(run.name) == 1 else run.title: run.outcomes for run in runs},
-        redact,
+        salt or False,
         ", ".join(asked).capitalize(),
     )
     if section:

@@ -24,8 +24,7 @@ from genprobe.metrics import no_reply, not_clear
 from genprobe.metrics.negrate import not_told
 from genprobe.outcomes import columns
 from genprobe.outcomes.table import ANSWERS, DECODES, STATUS
-from genprobe.records import digest
-from genprobe.report.sources import direction, language
+from genprobe.report.sources import direction, hashed, language, salt, without_types
 from genprobe.report.tables import READINGS
 from genprobe.text import strip_echo
 
@@ -88,19 +87,15 @@ SHORTEST = 100  # texts are never cut shorter than this, even if the page become
 ROOM, ROOM_EACH = 2_200_000, 110
 
 
-def item_hash(lang: str, item: str) -> str:
-    """Return eight hex digits that name an item in a redacted page."""
-    return digest([lang, item], 8)
-
-
 def section(
-    tables: Mapping[str, pd.DataFrame], redact: bool, asked: str = FACETS["probe"]
+    tables: Mapping[str, pd.DataFrame], redact: bool | str, asked: str = FACETS["probe"]
 ) -> Markup:
     """Return the section of a page that shows the replies of runs; empty if no run has any.
 
     tables: name of a run -> its outcomes (`table.outcomes`); tables of log-probabilities have no
     replies and are ignored. redact: show only labels and a hash of each item, without statements,
-    prompts, replies and evidence. asked: the heading of the filter by question.
+    prompts, replies and evidence; a text is the salt (`sources.salt`) of tables that are already
+    without bias types. asked: the heading of the filter by question.
     """
     import jinja2
     from markupsafe import Markup
@@ -109,14 +104,17 @@ def section(
     if not any(map(len, kept.values())):
         return Markup("")
     rows = pd.concat([_rows(name, table) for name, table in kept.items()], ignore_index=True)
+    salted = salt(redact)
+    if redact is True:
+        rows = without_types(rows, salted)
     rows = rows.astype(object).where(rows.notna(), None)
     answered = int((rows["status"] == "answered").sum())
     environment = jinja2.Environment(
         loader=jinja2.FileSystemLoader(HERE), autoescape=True, trim_blocks=True, lstrip_blocks=True
     )
-    data, longest = _pack(_payload(rows, list(kept), redact, asked), len(rows))
+    data, longest = _pack(_payload(rows, list(kept), salted, asked), len(rows))
     page = environment.get_template("replies.html").render(
-        redact=redact,
+        redact=bool(redact),
         rows=len(rows),
         answered=answered,
         runs=len(kept),
@@ -166,7 +164,7 @@ def _left_out(table: pd.DataFrame) -> pd.Series:
 # --- the payload
 
 
-def _payload(rows: pd.DataFrame, runs: Sequence[str], redact: bool, asked: str) -> dict[str, Any]:
+def _payload(rows: pd.DataFrame, runs: Sequence[str], salt: str, asked: str) -> dict[str, Any]:
     """Make the data that replies.js reads.
 
     Its `columns` are: name -> the distinct `values` (None last), their `labels` if these differ
@@ -177,9 +175,9 @@ def _payload(rows: pd.DataFrame, runs: Sequence[str], redact: bool, asked: str) 
         if name in rows and name != "run":
             columns[name] = _column(name, rows[name])
     items = list(zip(rows["lang"], rows["statement"], strict=True))
-    columns["item"] = _coded(item_hash(*item) if redact else item[1] for item in items)
-    payload: dict[str, Any] = {"n": len(rows), "redact": redact}
-    if not redact:
+    columns["item"] = _coded(hashed(salt, *item) if salt else item[1] for item in items)
+    payload: dict[str, Any] = {"n": len(rows), "redact": bool(salt)}
+    if not salt:
         columns |= _texts(rows)
     payload["columns"] = columns
     payload["facets"] = [

@@ -11,15 +11,14 @@ from dataclasses import dataclass, field
 from typing import Any
 
 from genprobe import metrics, tasks
-from genprobe.analysis import compare, components, flips, gate, matrix, paradigm_runs, significance
+from genprobe.analysis import compare, components, flips, matrix, paradigm_runs, significance
 from genprobe.analysis.paired import fits
 from genprobe.errors import GenprobeError
 from genprobe.metrics.negrate import FEWEST, not_told
 from genprobe.records import Score
 from genprobe.report.changes import Changes, of_runs
 from genprobe.report.corrected import TITLES
-from genprobe.report.replies import item_hash
-from genprobe.report.sources import Source, direction
+from genprobe.report.sources import Source, direction, hashed
 from genprobe.report.tables import HEADS, Table, table
 from genprobe.report.words import what
 from genprobe.text.display import clean, label
@@ -371,7 +370,7 @@ class Sections:
             marks = [clean(str(m)) for m in group.sort_values("sample")["__mark"]]
             first = group.iloc[0]
             item = (str(first["lang"]), str(first["statement"]))
-            name = item_hash(*item) if self.redact else clean(str(first["text"]))
+            name = hashed(source.salt, *item) if self.redact else clean(str(first["text"]))
             if several:
                 name += f" ({clean(str(first['probe']))})"
             domain = label(_scalar(first.get("domain")))
@@ -642,12 +641,11 @@ def _changed(one: Source, other: Source) -> Iterator[str]:
 
     Answers can differ even if the averages are equal.
     """
-    drawn = not all(source.run.spec.greedy for source in (one, other))
     for measure in ("endorsed", "recognised"):
         # Runs may have no yes/no answers, or no clear ones.
         with contextlib.suppress(GenprobeError, KeyError):
-            found = flips.flips(one.outcomes, other.outcomes, measure, drawn)
-            yield f"{measure.capitalize()}, from {one.name} to {other.name}: {gate.told(found)}."
+            found = flips.flips(one.outcomes, other.outcomes, measure)
+            yield f"{measure.capitalize()}, from {one.name} to {other.name}: {found.told()}."
 
 
 def _scalar(value: Any) -> Any:

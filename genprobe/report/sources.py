@@ -3,8 +3,10 @@
 from __future__ import annotations
 
 import dataclasses
+import re
+import secrets
 from collections import Counter
-from collections.abc import Sequence
+from collections.abc import Callable, Sequence
 from dataclasses import dataclass
 from functools import cached_property
 from pathlib import Path
@@ -13,11 +15,10 @@ from typing import TYPE_CHECKING
 from genprobe import metrics, tasks
 from genprobe.errors import InputError
 from genprobe.outcomes import table
-from genprobe.records import Score
+from genprobe.records import Score, digest
 from genprobe.render.grid import model_names
 from genprobe.resources import packs, registry
 from genprobe.runs.run import Run
-from genprobe.runs.spec import signature
 from genprobe.runs.usage import Used, usage
 from genprobe.tasks import Table, Task
 from genprobe.text.display import clean, short_name
@@ -26,12 +27,50 @@ if TYPE_CHECKING:
     import pandas as pd
 
 
+def salt(redact: bool | str) -> str:
+    """Return the salt of the names in a redacted page; "" if nothing is redacted.
+
+    redact: a text is the salt. It is drawn anew for each export, so that the names tell nothing to
+    somebody who guesses what they stand for, and nothing links two exports.
+    """
+    return redact if isinstance(redact, str) else secrets.token_hex(16) if redact else ""
+
+
+def hashed(salt: str, *parts: str) -> str:
+    """Return eight hex digits that stand for something in a redacted page."""
+    return digest([salt, *parts], 8)
+
+
+def without_types(rows: pd.DataFrame, salt: str) -> pd.DataFrame:
+    """Replace the bias types of a table, which are words of the data, by hashes."""
+    if not salt or "bias_type" not in rows:
+        return rows
+    column = rows["bias_type"].astype(object)
+    return rows.assign(
+        bias_type=column.map(lambda one: f"type {hashed(salt, str(one))}", na_action="ignore")
+    )
+
+
+def without_folders(signature: str) -> str:
+    """Leave of each path in a signature only its last part."""
+    parts = signature.split("|")
+    kept = ("metric:", "server:")
+    return "|".join(p if p.startswith(kept) else _FOLDERS.sub("", p) for p in parts)
+
+
+_FOLDERS = re.compile(r"[^:{},+=]*[/\\]")
+
+
 @dataclass(frozen=True)
 class Source:
-    """A run of the report. name: its name on the page, unique among the runs of its command."""
+    """A run of the report.
+
+    name: its name on the page, unique among the runs of its command. salt: of a redacted page.
+    """
 
     name: str
     run: Run
+    salt: str = ""
 
     @cached_property
     def outcomes(self) -> pd.DataFrame:
@@ -40,7 +79,7 @@ class Source:
         Raises InputError, with the folder of the run, if it cannot be joined.
         """
         try:
-            return table.outcomes(self.run)
+            return without_types(table.outcomes(self.run), self.salt)
         except InputError as error:
             raise InputError(f"{self.run.folder}: {error}") from None
 
@@ -107,7 +146,11 @@ class Source:
 
         made: metric, version and method.
         """
-        return signature(self.run.spec, self.judges, made)
+        return self._signer(made)
+
+    @cached_property
+    def _signer(self) -> Callable[[str], str]:
+        return self.run.signer()
 
     def _sign(self, metric: str) -> str:
         return self.sign(metrics.find(metric).id)
@@ -158,14 +201,14 @@ class Source:
         return f", on {first}" if first == last else f", from {first} to {last}"
 
 
-def load(folders: Sequence[str | Path]) -> list[Source]:
+def load(folders: Sequence[str | Path], salt: str = "") -> list[Source]:
     """Open the runs, each once, sorted by kind and training step.
 
-    Raises RunError if a folder is not a run.
+    salt: of a redacted page. Raises RunError if a folder is not a run.
     """
     each = {Path(folder).resolve(): Path(folder) for folder in folders}
     runs = [Run.open(folder) for folder in each.values()]
-    found = [Source(name, run) for name, run in zip(_names(runs), runs, strict=True)]
+    found = [Source(name, run, salt) for name, run in zip(_names(runs), runs, strict=True)]
     return sorted(found, key=lambda source: (source.table.place, source.run.spec.order))
 
 

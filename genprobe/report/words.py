@@ -20,9 +20,10 @@ from genprobe.metrics import corrected, thoughts
 from genprobe.records import Score
 from genprobe.render.grid import model_names, number
 from genprobe.report import tables
-from genprobe.report.sources import Source, language
+from genprobe.report.sources import Source, language, without_folders
 from genprobe.report.tables import READINGS, reasons
 from genprobe.resources import measured, packs, registry
+from genprobe.runs import seal
 from genprobe.runs.spec import both_signatures
 from genprobe.text import many
 from genprobe.text.display import clean, short_name
@@ -46,6 +47,10 @@ REASONS = {
     "filter": "a content filter of the server blocked the prompt or the reply",
     "hedge": "the reply takes no side",
     "both": "the reply says yes and no",
+    "several": "the reply names several options",
+    "neither": "the reply rejects all options",
+    "mismatch": "the letter in the reply stands for one option, the text is that of another",
+    "unsure": "the reply was read in a way that is not reliable enough to be counted",
     "echo": "the reply only repeats the question or the options",
     "offtopic": "the reply answers something else",
     "undecided": "the reply may be an answer that was not understood",
@@ -62,7 +67,7 @@ REASONS = {
     "no clear answer": "no question had a clear answer (for a pair: on both sides)",
     "no contrast": "no contrast of the statement was asked about",
     "no original": "its original statement was not asked about",
-    "on one side only": "it counts for only one of the two",
+    "not counted": "it does not count for this model, such as an unclear reply",
     "on neither side": "it counts for none of the two",
     "only said": "it was asked about, and not scored",
     "only preferred": "it was scored, and not asked about",
@@ -139,6 +144,9 @@ def told(facts: Sequence[Fact]) -> list[tuple[list[str], str]]:
 
 def _settings(source: Source) -> list[tuple[str, str]]:
     spec, used = source.run.spec, source.used
+    judges = sorted(source.judges.items())
+    if source.salt:
+        judges = [(name, without_folders(signature)) for name, signature in judges]
     rows: list[tuple[str, object]] = [
         ("Model", short_name(spec.model)),
         ("Revision", spec.revision),
@@ -157,17 +165,20 @@ def _settings(source: Source) -> list[tuple[str, str]]:
         ("Base seed", spec.seed),
         ("Samples per question", spec.samples),
         ("Limit of items", spec.limit),
-        ("Read by", "; ".join(f"{k} {v}" for k, v in sorted(source.judges.items()))),
+        ("Read by", "; ".join(f"{k} {v}" for k, v in judges)),
         ("Packages", ", ".join(f"{k} {v}" for k, v in sorted(spec.packages.items()))),
         ("genprobe", spec.version),
+        ("Seal", seal.told(source.run.seals())),
         ("Thinking requested", spec.thinking),
         ("Thinking set by", spec.thinking_put),
         ("Thinking found", spec.thinking_seen),
         ("System prompt", spec.system),
         ("Time of replies", f"{used.first} to {used.last}" if used.first else "not recorded"),
         (
-            "Models named in replies",
-            "; ".join(f"{' '.join(k).strip()}: {n}" for k, n in used.names.items()),
+            "Models named in replies",  # in the server's words
+            f"{len(used.names)}, not shown"
+            if source.salt and used.names
+            else "; ".join(f"{' '.join(k).strip()}: {n}" for k, n in used.names.items()),
         ),
         ("Tokens of prompts", used.tokens_in),
         ("Tokens of replies", used.tokens_out),
@@ -629,10 +640,10 @@ def reasons_of(scores: Sequence[Score]) -> list[tuple[str, str]]:
     return [(clean(r), REASONS.get(r, "")) for r, _ in sorted(found.items(), key=metrics.rank)]
 
 
-def signatures(scores: Sequence[Score]) -> list[tuple[str, str]]:
+def signatures(scores: Sequence[Score], redact: bool = False) -> list[tuple[str, str]]:
     """Merge the signatures of all figures of a run into one, with `{a,b}` where they differ.
 
-    Returns (name of the run, or `comparisons`; signature).
+    redact: without the folders of paths. Returns (name of the run, or `comparisons`; signature).
     """
     found: dict[str, dict[str, None]] = {}
     for score in scores:
@@ -640,7 +651,8 @@ def signatures(scores: Sequence[Score]) -> list[tuple[str, str]]:
         name = "comparisons"
         if run is not None:
             name = f"{run}, {command.group(1)}" if command else str(run)
-        found.setdefault(clean(name), {})[score.signature] = None
+        signature = without_folders(score.signature) if redact else score.signature
+        found.setdefault(clean(name), {})[signature] = None
     return [(name, clean(both_signatures(*texts))) for name, texts in found.items()]
 
 

@@ -59,6 +59,7 @@ def agreement(
     """
     sources = list(dict.fromkeys(map(Path, paths)))
     rows = [row for path in sources for row in _rows(path)]
+    votes.need_distinct((row["reviewer"] for row in rows), ", ".join(map(str, sources)))
     if meant is not None:
         rows = [row | {"answer": meant(row["question"], row["answer"])} for row in rows]
     sign = _signer(sources)

@@ -307,13 +307,16 @@ def confusion(
 
     The true label of a reply is the one that most of its reviewers gave. Left out are replies whose
     reviewers are split, replies that the judge has not read, and stories that do not count.
-    Intervals are Wilson's. The review's weights are not used, since each row is about one true
-    label. Arguments as in `rates`.
+    Each reply counts with the weight of its draw, since `review export` draws by the judge's label:
+    without weights a judge that misses a rare label would look better than it is. Intervals are
+    Wilson's for the effective number of replies, (sum of weights)^2 / sum of squares (Kish 1965).
+    n: replies that were reviewed. Arguments as in `rates`.
     """
     question = column.removeprefix("llm_")
-    votes = _reviews(outcomes, reviewed, question).groupby("__row")["answer"]
-    label = votes.agg(lambda said: most[0] if len(most := said.mode()) == 1 else None)
-    seen = outcomes.iloc[label.index].assign(__truth=label.to_numpy(object))
+    votes = _reviews(outcomes, reviewed, question).groupby("__row")
+    label = votes["answer"].agg(lambda said: most[0] if len(most := said.mode()) == 1 else None)
+    weight = votes["__weight"].first().to_numpy(float)
+    seen = outcomes.iloc[label.index].assign(__truth=label.to_numpy(object), __weight=weight)
     seen = seen[seen["__truth"].notna() & seen[column].notna()]
     if question in NEGRATES:
         seen = seen[_left_out(seen, column) == ""]
@@ -321,11 +324,11 @@ def confusion(
     for cell, part in zip(*_parts(seen, [*by, "__truth"]), strict=True):
         truth = cell.pop("__truth")
         for label in sorted({*seen["__truth"], *seen[column]}):
-            hits = (part[column] == label).to_numpy(float)
-            interval = wilson(int(hits.sum()), len(hits))
-            low, high = interval or (None, None)
+            hits, weights = (part[column] == label).to_numpy(float), part["__weight"].to_numpy()
+            share = float(hits @ weights / weights.sum())
+            effective = float(weights.sum() ** 2 / (weights @ weights))
+            low, high = wilson(share * effective, effective) or (None, None)
             by_cell: dict[str, JSON] = {"judge": column, "reviewed": truth, **cell}
-            share = float(hits.mean())
             # The label alone could also be the name of a metric.
             said = f"says {label}"
             found.append(Score(said, by_cell, share, low, high, len(hits), {}, None, ""))
@@ -373,8 +376,7 @@ def _verdicts(
     """
     rows = _reviews(outcomes, reviewed, question)
     hit = rows["answer"].to_numpy(object) == yes.to_numpy(object)[rows["__row"]]
-    weight = pd.to_numeric(rows["weight"], errors="coerce") if "weight" in rows else 1.0
-    rows = rows.assign(__hit=hit.astype(float), __weight=weight)
+    rows = rows.assign(__hit=hit.astype(float))
     votes = rows.groupby("__row")
     every = range(len(outcomes))
     share = votes["__hit"].mean().reindex(every).to_numpy(float)
@@ -387,7 +389,10 @@ def _verdicts(
 
 
 def _reviews(outcomes: pd.DataFrame, reviewed: pd.DataFrame, question: str) -> pd.DataFrame:
-    """Return the reviewers' answers to a question, each with the row of its outcome (`__row`)."""
+    """Return the reviewers' answers to a question.
+
+    Each has the row of its outcome (`__row`) and the weight of its draw (`__weight`).
+    """
     _needs(reviewed, ("request", "reviewer", "question", "answer"), "the reviewed rows")
     keys = [c for c in ("run", "model", "request") if c in outcomes and c in reviewed]
     here = outcomes[keys].assign(__row=np.arange(len(outcomes)))
@@ -405,7 +410,8 @@ def _reviews(outcomes: pd.DataFrame, reviewed: pd.DataFrame, question: str) -> p
             f"{len(strange)} of the reviewed replies are not in these outcomes, such as "
             f"{strange['request'].iloc[0]}; give the run that the review was exported from"
         )
-    return rows.assign(__row=rows["__row"].astype(int))
+    weight = pd.to_numeric(rows["weight"], errors="coerce") if "weight" in rows else 1.0
+    return rows.assign(__row=rows["__row"].astype(int), __weight=weight)
 
 
 def _rates(

@@ -29,7 +29,7 @@ import numpy as np
 
 from genprobe.errors import InputError
 from genprobe.review.intervals import Counts, ppi, ppi_interval, rg, rg_interval
-from genprobe.statistics import LEVEL, Array, clustered_wilson, student
+from genprobe.statistics import LEVEL, Array, share_interval, student
 
 VERSION = "7"
 
@@ -91,7 +91,7 @@ def corrected(
     Clusters, and the remaining effect of the weights: all numbers are divided by the design effect
     of the prediction-powered rate, but at least by 1. It is the ratio of the linearised variance
     between clusters to the variance of independent replies, with a t quantile for few clusters (as
-    in `statistics.clustered_wilson`). If the reviewed replies are all alike, so that no variance
+    in `statistics.share_interval`). If the reviewed replies are all alike, so that no variance
     can be estimated, the number of clusters replaces the number of replies.
 
     Nothing is corrected if only one of several clusters was reviewed, or if no reply with one of
@@ -102,7 +102,7 @@ def corrected(
     f, y, w, cluster = _checked(measured, truth, weights, clusters)
     seen = ~np.isnan(y)
     hits, sizes = np.bincount(cluster, f), np.bincount(cluster)
-    plain = clustered_wilson(hits[sizes > 0], sizes[sizes > 0], level) or (None, None)
+    plain = share_interval(hits[sizes > 0], sizes[sizes > 0], level) or (None, None)
     run = _as_run(f, w, seen)
     right = (f == y).astype(float)
     if seen.any() and any(label.any() and not (seen & label).any() for label in (f, ~f)):

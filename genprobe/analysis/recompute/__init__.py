@@ -18,12 +18,13 @@ from genprobe.analysis.recompute.figures import By, Figure
 from genprobe.analysis.recompute.intervals import close
 from genprobe.analysis.recompute.rows import Row
 from genprobe.errors import InputError
+from genprobe.files import door
 from genprobe.judges import yesno
 from genprobe.records import Score, digest
 from genprobe.runs.run import Run
 
 _WAYS = answers.WAYS | judged.WAYS | stories.WAYS | preferences.WAYS
-_DEFINED = re.compile(r"metric:([^/|]+/\d+)")
+_DEFINED = re.compile(r"metric:([^/|]+/\d+-\w+)")
 _SUBSET = re.compile(r"\+regions:([^|]*)")
 
 
@@ -145,7 +146,7 @@ def _older(score: Score) -> str:
     if defined is None or score.metric not in metrics.catalogue():
         return ""
     now = metrics.find(score.metric)
-    own = f"{now.name}/{now.version}"
+    own = f"{now.name}/{now.version}-{now.method.partition('+')[0]}"
     if defined[1].partition("/")[0] != now.name or defined[1] == own:
         return ""
     return f"it was stored as {defined[1]}, and the definition is {own} now; score the run again"
@@ -163,7 +164,7 @@ def _check_table(stored: Iterable[Score], what: str, table: Path | None) -> None
     """Raise InputError unless some signature names this table (by its digest)."""
     if table is None:
         return
-    own = f"+{what}-{digest(table.read_bytes().hex(), 8)}"
+    own = f"+{what}-{digest(door.content(table).hex(), 8)}"
     if not any(own in score.signature for score in stored):
         raise InputError(
             f"{table}: no figure of this run was computed with this table; give the one that the "

@@ -31,7 +31,7 @@ class Figure:
     excluded: dict[str, int]
     bounds: Any = None
     units: Units = field(default_factory=list)
-    ends: Ends = intervals.wilson
+    ends: Ends = intervals.share
     within: float = 0.0
     may_stand_alone: bool = False
 
@@ -95,7 +95,7 @@ def share(
 
 
 def mean_of(
-    units: Units, excluded: dict[str, int], ends: Ends = intervals.wilson, n: int | None = None
+    units: Units, excluded: dict[str, int], ends: Ends = intervals.share, n: int | None = None
 ) -> Figure:
     """Divide the sum of the units' first numbers by the sum of their second numbers."""
     above, below = (math.fsum(unit[1][at] for unit in units) for at in (0, 1))

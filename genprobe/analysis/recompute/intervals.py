@@ -1,17 +1,22 @@
 """Recompute intervals from their definitions, one cluster and one resample at a time.
 
 No code is shared with `genprobe.statistics`: quantiles are scipy's, the ends of Wilson's interval
-are roots of its defining equation, and each resample is drawn and evaluated alone. The documented
-seed is used, so resampled ends agree exactly, not only approximately.
+are roots of its defining equation, the ends of clustered shares are put into their integral, and
+each resample is drawn and evaluated alone. The documented seed is used, so resampled ends agree
+exactly, not only approximately.
 """
 
 from __future__ import annotations
 
+import cmath
+import functools
+import itertools
 import math
+from collections import Counter
 from collections.abc import Callable, Iterable, Sequence
 
 import numpy as np
-from scipy import stats
+from scipy import integrate, stats
 
 Sums = tuple[float, ...]
 Interval = tuple[float, float]
@@ -21,7 +26,7 @@ Ends = Callable[[Sequence[Sums], Interval | None], str]
 
 CLOSE = 1e-9  # tolerance for two ways of adding up the same numbers
 Z = float(stats.norm.ppf(0.975))
-RESAMPLES, SEED = 2000, 1
+RESAMPLES, SEED, FEW = 2000, 1, 7
 
 
 def close(one: float | None, other: float | None, apart: float = CLOSE) -> bool:
@@ -68,44 +73,72 @@ def score_interval(k: float, n: float) -> Interval:
     return (0.0 if k <= 0 else max(0.0, low)), (1.0 if k >= n else min(1.0, high))
 
 
-def clustered(clusters: Sequence[Sums]) -> Interval | None:
-    """Compute Wilson's interval with the effective number of replies.
+def share(clusters: Sequence[Sums], stored: Interval | None) -> str:
+    """Check the interval of a share: each end is a quantile of the weighted share, or its limit.
 
-    clusters: hits and replies of each. For sources see `statistics.clustered_wilson`.
+    clusters: hits and replies of each. For the definition see `statistics.share_interval`. The
+    stored end is put into Gil-Pelaez's integral, which is solved by quadrature.
     """
-    many, hits = len(clusters), math.fsum(k for k, _ in clusters)
-    n = math.fsum(size for _, size in clusters)
-    if n == 0:
-        return None
-    if many == n:
-        return score_interval(hits, n)
-    share = hits / n
-    if hits <= 0 or hits >= n:
-        return score_interval(share * many, many)
-    least = n**2 / math.fsum(size**2 for _, size in clusters)  # Kish
-    effective = least
-    if many > 1:
-        squares = math.fsum((k - share * size) ** 2 for k, size in clusters)
-        between = many / (many - 1) * squares / n**2
-        effective = n
-        if between > 0:
-            deff = between / (share * (1 - share) / n)
-            effective = n / deff * (Z / float(stats.t.ppf(0.975, many - 1))) ** 2
-    effective = min(n, max(least, effective))
-    return score_interval(share * effective, effective)
+    clusters = [cluster for cluster in clusters if cluster[1]]
+    hits, n = math.fsum(k for k, _ in clusters), math.fsum(size for _, size in clusters)
+    if not n:
+        return none(clusters, stored)
+    if stored is None:
+        return "no interval is stored, and the records give one"
+    if len(clusters) == n:
+        return exactly(lambda _: score_interval(hits, n))(clusters, stored)
+    usual = math.fsum(size**2 for _, size in clusters) / n
+    least = Z * Z / (n / usual + Z * Z)
+    low, high = stored
+    below = low in (0.0, hits / n) if hits else low == 0
+    below |= close(low, 1 - least) or close(_below(low, clusters, usual, 0.25), 0.025, 1e-6)
+    above = high in (1.0, hits / n) if hits < n else high == 1
+    above |= close(high, least) or close(_below(high, clusters, usual, 0.75), 0.975, 1e-6)
+    wrong = " and ".join(e for e, right in (("lower", below), ("upper", above)) if not right)
+    return f"the {wrong} end of the stored interval {stored} is not the one of the records" * bool(
+        wrong
+    )
 
 
-wilson = exactly(clustered)
+def _below(end: float, clusters: Sequence[Sums], usual: float, yes: float) -> float:
+    """Compute the chance that the weighted share lies below `end` (Gil-Pelaez 1951)."""
+    parts = [(k - end * size, 1.0) for k, size in clusters]
+    parts += [(usual * (1 - end), yes), (-usual * end, 1 - yes)]
+
+    def wave(u: float) -> float:
+        log = sum(-shape * cmath.log(1 - 1j * part * u / usual) for part, shape in parts)
+        return cmath.exp(log).imag / u
+
+    pieces = [0.0, *(10.0**power for power in range(-4, 9))]
+    whole = math.fsum(
+        integrate.quad(wave, a, b, limit=400)[0] for a, b in itertools.pairwise(pieces)
+    )
+    return 0.5 - whole / math.pi
 
 
 # --- resampled
 
 
-def resamples(clusters: Sequence[Sums]) -> Iterable[np.ndarray]:
-    """Return the sums of `RESAMPLES` bootstrap samples of the clusters (with replacement)."""
-    table, rng = np.array(clusters, float), np.random.default_rng(SEED)
-    for _ in range(RESAMPLES):
-        yield table[rng.integers(0, len(table), len(table))].sum(axis=0)
+def resamples(clusters: Sequence[Sums]) -> tuple[np.ndarray, np.ndarray]:
+    """Return the sums of the bootstrap samples of the clusters, and their probabilities.
+
+    Up to `FEW` clusters give all samples; more give `RESAMPLES` drawn ones, with replacement.
+    """
+    table = np.array(sorted(clusters, key=lambda sums: sums[::-1]), float)
+    many = len(table)
+    if many <= FEW:
+        drawn = _samples(many)
+        chances = np.array(list(drawn.values())) / many**many
+        return np.array([table[list(sample)].sum(axis=0) for sample in drawn]), chances
+    rng = np.random.default_rng(SEED)
+    sums = [table[rng.integers(0, many, many)].sum(axis=0) for _ in range(RESAMPLES)]
+    return np.array(sums), np.full(RESAMPLES, 1 / RESAMPLES)
+
+
+@functools.cache
+def _samples(many: int) -> Counter[tuple[int, ...]]:
+    """Count in how many ways each sample of so many clusters can be drawn, in any order."""
+    return Counter(tuple(sorted(one)) for one in itertools.product(range(many), repeat=many))
 
 
 def tail(clusters: int) -> float:
@@ -115,6 +148,19 @@ def tail(clusters: int) -> float:
     """
     t = float(stats.t.ppf(0.975, clusters - 1))
     return float(stats.norm.cdf(-math.sqrt(clusters / (clusters - 1)) * t))
+
+
+def percentiles(values: Sequence[float], chances: np.ndarray, clusters: int) -> Interval:
+    """Return the ends of the interval: the percentiles of resampled values."""
+    share = tail(clusters)
+    pairs = sorted(zip(values, chances.tolist(), strict=True))
+    if clusters > FEW:
+        sorted_ = [value for value, _ in pairs]
+        return _quantile(sorted_, share), _quantile(sorted_, 1 - share)
+    below = list(itertools.accumulate(chance for _, chance in pairs))
+    low = next(value for (value, _), sum_ in zip(pairs, below, strict=True) if sum_ >= share)
+    high = next(value for (value, _), sum_ in zip(pairs, below, strict=True) if sum_ >= 1 - share)
+    return low, high
 
 
 def bootstrap(value: Callable[[np.ndarray], float], limits: Interval | None) -> Ends:
@@ -127,16 +173,16 @@ def bootstrap(value: Callable[[np.ndarray], float], limits: Interval | None) -> 
     def compute(clusters: Sequence[Sums]) -> Interval | None:
         if not clusters:
             return None
-        values = sorted(value(sums) for sums in resamples(clusters))
+        sums, chances = resamples(clusters)
+        values = [value(one) for one in sums]
         many = len(clusters)
-        if values[-1] - values[0] < 1e-12:
+        if max(values) - min(values) < 1e-12:
             if limits is None:
                 return None
             unlike = score_interval(0, many)[1]
             here = values[0]
             return here - unlike * (here - limits[0]), here + unlike * (limits[1] - here)
-        share = tail(many)
-        return _quantile(values, share), _quantile(values, 1 - share)
+        return percentiles(values, chances, many)
 
     return exactly(compute)
 

@@ -6,7 +6,7 @@ import math
 from collections.abc import Callable, Sequence
 
 import numpy as np
-from scipy import stats
+from scipy import optimize, stats
 
 from genprobe.analysis.recompute import intervals
 from genprobe.analysis.recompute.answers import no_reply
@@ -28,7 +28,7 @@ def _share(judge: str, label: str, why: Callable[[Row], str], says: Callable[[Ro
             (cluster(row), tuple(float(says(row) == one) for one in labels)) for row in kept
         ]
         value = _value(_total(units), called, at) if units else None
-        ends = intervals.exactly(lambda clusters: _profile(clusters, called, at), 1e-6)
+        ends = intervals.exactly(lambda clusters: _profile(clusters, called, at), 1e-5)
         return Figure(value, len(units), counted(map(why, rows)), None, units, ends)
 
     return each(of)
@@ -62,18 +62,20 @@ def _profile(clusters: Sequence[Sums], called: Sequence[Sequence[int]], at: int)
     value = _value(counts.tolist(), called, at)
     weighed = counts * _weight([sum(one) for one in clusters], [one[at] for one in clusters])
     steps = [k / (judged.SHARES - 1) for k in range(judged.SHARES)]
-    logs = [_log(weighed, np.array(called, float), at, share) for share in steps]
-    best = max(*logs, _log(weighed, np.array(called, float), at, None))
-    beyond = [one - best + float(stats.chi2.ppf(0.95, 1)) / 2 for one in logs]
-    inside = [k for k, one in enumerate(beyond) if one >= 0]
-    if not inside:
-        return value, value
+    known = np.array(called, float)
+    best = max(_log(weighed, known, at, share) for share in (*steps, None))
+    least = best - float(stats.chi2.ppf(0.95, 1)) / 2
+
+    def beyond(share: float) -> float:
+        return _log(weighed, known, at, share) - least
+
+    inside = [share for share in steps if beyond(share) >= 0] or [value]
     ends = []
-    for end, beside in ((inside[0], inside[0] - 1), (inside[-1], inside[-1] + 1)):
-        far = 0.0
-        if 0 <= beside < len(steps):
-            far = beyond[end] / (beyond[end] - beyond[beside]) * (steps[beside] - steps[end])
-        ends.append(steps[end] + far)
+    for end, further in ((min(inside), steps[::-1]), (max(inside), steps)):
+        side = 1 if further is steps else -1
+        outside = next((share for share in further if (share - end) * side > 0), None)
+        crossed = outside is not None and beyond(end) > 0
+        ends.append(optimize.brentq(beyond, end, outside, xtol=1e-7) if crossed else end)
     return min(ends[0], value), max(ends[1], value)
 
 

@@ -50,7 +50,7 @@ def _mean_of_pairs(
     value: Callable[[Row], float],
     scorers: Sequence[str] = (),
     why: Callable[[Row], str] = _no_values,
-    ends: Ends = intervals.wilson,
+    ends: Ends = intervals.share,
 ) -> Way:
     """Make a mean over pairs.
 
@@ -352,7 +352,11 @@ def _disambiguated(rows: Sequence[Row]) -> Figure:
         return _no_choice(row, "target") or ("" if group else "no group is right")
 
     rows = [row for row in rows if row["condition"] == "disambig"]
-    kept = [row for row in rows if not why(row)]
+    reasons = list(map(why, rows))
+    kinds = {row["label"] == row["target"] for row, no in zip(rows, reasons, strict=True) if not no}
+    if len(kinds) == 1:
+        reasons = [no or ("all aligned" if True in kinds else "all reversed") for no in reasons]
+    kept = [row for row, no in zip(rows, reasons, strict=True) if not no]
     units: Units = []
     for row in kept:
         right, with_it = row["chosen"] == row["label"], row["label"] == row["target"]
@@ -366,7 +370,7 @@ def _disambiguated(rows: Sequence[Row]) -> Figure:
     found = value([math.fsum(unit[1][at] for unit in units) for at in range(4)]) if kept else None
     ends = intervals.bootstrap(lambda sums: float(np.nan_to_num(value(sums.tolist()))), (-1.0, 1.0))
     score = None if found is None or math.isnan(found) else found
-    return Figure(score, len(kept), counted(map(why, rows)), None, units, ends)
+    return Figure(score, len(kept), counted(reasons), None, units, ends)
 
 
 def _uncertain(row: Row) -> float:
@@ -462,9 +466,7 @@ def _divergence(p: float, q: float) -> float:
     return found
 
 
-_ACCURACY = _mean_of_choices(
-    _no_choice, lambda row: row["chosen"] == row["label"], intervals.wilson
-)
+_ACCURACY = _mean_of_choices(_no_choice, lambda row: row["chosen"] == row["label"], intervals.share)
 WAYS: dict[str, Way] = {
     "win-rate": _mean_of_pairs(_wins),
     "ties": _mean_of_pairs(lambda row: row["pro"] == row["anti"]),
@@ -482,7 +484,7 @@ WAYS: dict[str, Way] = {
     "stereotype-score": _stereoset(_wins),
     "icat": _icat,
     "rubia": _rubia,
-    "mixing": _of_bins(_wins, intervals.wilson),
+    "mixing": _of_bins(_wins, intervals.share),
     "mixing-share": _of_bins(lambda row: row["russian"], intervals.shares()),
     "mixing-r": _mixing_r,
     "mixing-r-bins": _mixing_r_bins,

@@ -10,12 +10,13 @@ from pathlib import Path
 from typing import Any
 
 from genprobe import files
+from genprobe.analysis.recompute import intervals
 from genprobe.analysis.recompute.answers import no_reply
 from genprobe.analysis.recompute.figures import Figure, Units, cluster, counted, in_cell, mean_of
-from genprobe.analysis.recompute.intervals import CLOSE
 from genprobe.analysis.recompute.rows import Row
 from genprobe.analysis.recompute.stories import FEWEST, Errors, negrate, not_told, templates
 from genprobe.analysis.recompute.tested import counts, ends
+from genprobe.errors import InputError
 from genprobe.files import cells
 from genprobe.records import Score
 from genprobe.review import collect
@@ -37,8 +38,11 @@ def with_people(rows: Sequence[Row], table: Path) -> list[Row]:
     ours = [c for c in data[0] if c not in ("people", "yes", "no") and any(c in r for r in rows)]
     shares = {}
     for said in data:
-        yes, no = (float(said.get(name) or 0) for name in ("yes", "no"))
-        share = yes / (yes + no) if yes + no else float(said["people"])
+        try:
+            yes, no = (float(said.get(name) or 0) for name in ("yes", "no"))
+            share = yes / (yes + no) if yes + no else float(said["people"])
+        except (KeyError, TypeError, ValueError, OverflowError):
+            raise InputError(f"{table}: no number in 'people', nor 'yes' and 'no'") from None
         shares[tuple(cells.cell_text(said[c]) for c in ours)] = share
     found = []
     for row in rows:
@@ -186,20 +190,30 @@ class Review:
         return errors
 
     def _confusion(self, score: Score, rows: Sequence[Row]) -> Figure:
-        """Compute how often the judge gives a label to replies with the cell's true label."""
+        """Compute how often the judge gives a label to replies with the cell's true label.
+
+        A reply counts with the weight of its draw; the interval is Wilson's for (sum of
+        weights)^2 / sum of squares replies.
+        """
         judge, wanted = str(score.by["judge"]), score.metric.removeprefix("says ")
         question = judge.removeprefix("llm_")
-        hits = []
+        drawn = []
         for row in rows:
-            label, _ = self._said.get((row.get("request", ""), question), (None, 1.0))
+            label, weight = self._said.get((row.get("request", ""), question), (None, 1.0))
             told = {**row, "by_sentiment": row.get(judge)}
             if judge == "llm_regard" and row.get(judge) == "unclear":
                 told["by_sentiment"] = None
             out = question in QUESTIONS.values() and not_told(told)
             if label == score.by["reviewed"] and row.get(judge) is not None and not out:
-                hits.append(float(row[judge] == wanted))
-        units: Units = [(str(at), (hit, 1.0)) for at, hit in enumerate(hits)]
-        return mean_of(units, {})
+                drawn.append((row[judge] == wanted, weight))
+        total = math.fsum(weight for _, weight in drawn)
+        units: Units = [(str(at), (hit * weight, weight)) for at, (hit, weight) in enumerate(drawn)]
+        number = total**2 / math.fsum(weight**2 for _, weight in drawn) if drawn else 0.0
+
+        def interval(sums: Sequence[intervals.Sums]) -> intervals.Interval:
+            return intervals.score_interval(math.fsum(k for k, _ in sums) / total * number, number)
+
+        return mean_of(units, {}, intervals.exactly(interval))
 
 
 def _label(said: Sequence[Any]) -> str | None:
@@ -280,11 +294,13 @@ def _rogan_gladen(kept: Sequence[Row], seen: Sequence[Row], ppi: float) -> float
         right = _share_of_run(kept, neither) or 0.0
         sensitivity = both / true if true else 0.0
         specificity = right / (1 - true) if true < 1 else 0.0
-        return ppi if sensitivity + specificity > 1 + CLOSE else None
+        return ppi if sensitivity + specificity > 1 + intervals.CLOSE else None
     if not positive or not negative:
         return None
     rate = sum(row["f"] for row in rest) / len(rest)
     sensitivity = sum(row["f"] for row in positive) / len(positive)
     specificity = sum(not row["f"] for row in negative) / len(negative)
     better = sensitivity + specificity - 1
-    return min(1.0, max(0.0, (rate + specificity - 1) / better)) if better > CLOSE else None
+    return (
+        min(1.0, max(0.0, (rate + specificity - 1) / better)) if better > intervals.CLOSE else None
+    )

@@ -8,7 +8,7 @@ from collections.abc import Callable, Mapping, Sequence
 from typing import Any
 
 import numpy as np
-from scipy import stats
+from scipy import optimize, stats
 
 from genprobe.analysis.recompute import intervals
 from genprobe.analysis.recompute.answers import over_wordings
@@ -69,7 +69,7 @@ def _votes(stories: Sequence[Row], of: str) -> tuple[int, int]:
 
 def _of_labelled(
     of: Callable[[int, int], float],
-    ends: intervals.Ends = intervals.wilson,
+    ends: intervals.Ends = intervals.share,
     column: str = "by_sentiment",
     bounded: bool = False,
 ) -> Way:
@@ -207,7 +207,7 @@ def _same(k: int) -> np.ndarray:
 
 def _seeds_differ(clusters: Sequence[Sums], stored: Interval | None) -> str:
     """Check each end by counting how many resamples lie on either side of it."""
-    sums = np.array(list(intervals.resamples(clusters)))
+    sums, chances = intervals.resamples(clusters)
     some = {_needed(one[None]) for one in sums[::400]}
     if stored is None:
         return "" if len(some) == 1 else "no interval is stored, although the resamples differ"
@@ -215,17 +215,15 @@ def _seeds_differ(clusters: Sequence[Sums], stored: Interval | None) -> str:
         return intervals.none(clusters, stored)
     share = intervals.tail(len(clusters))
     for end, place in zip(stored, (share, 1 - share), strict=True):
-        at = int(place * (len(sums) - 1))
         below, above = _odd(end), _odd(end + 2 - 1e-9)
         # How many resampled values are at most the end, and how many are below it.
-        most = len(sums) if below >= MOST_SEEDS else int((_agree(sums, below) >= AGREED).sum())
-        less = int((_agree(sums, above - 2) >= AGREED).sum()) if above > 1 else 0
+        most = 1.0 if below >= MOST_SEEDS else float(chances[_agree(sums, below) >= AGREED].sum())
+        less = float(chances[_agree(sums, above - 2) >= AGREED].sum()) if above > 1 else 0.0
         # `metrics.negrate` sums over ranges of shares: a few resamples may fall on the other side.
-        near = max(1, round(0.005 * len(sums)))
-        if most < at + 1 - near or less > at + 1 + near:
+        if most < place - 0.005 or less > place + 0.005:
             return (
-                f"the stored interval is {stored}, but of {len(sums)} resamples {most} are at most "
-                f"{end:g} and {less} below it"
+                f"the stored interval is {stored}, but {most:.1%} of the resamples are at most "
+                f"{end:g} and {less:.1%} below it"
             )
     return ""
 
@@ -269,7 +267,7 @@ def negrate(rows: Sequence[Row], by: By, seen: Mapping[tuple[str, str], Errors])
         s, f = _rates_of_errors(units[0][1])
         value = _rate_at(hist, s, f) if s > f else None
     ends = _profile(units)
-    return Figure(value, len(units), counted(reasons), None, units, ends)
+    return Figure(value, len(units), counted(reasons), None, units, ends, within=0.01)
 
 
 def _together(card: Errors | None, review: Errors | None) -> Errors | None:
@@ -380,9 +378,23 @@ def _true_rates(hist: Shown, chances: dict[int, np.ndarray]) -> np.ndarray:
 
 
 def _rate_at(hist: Shown, s: float, f: float) -> float:
-    chances = {n: _chances(n) for n, _ in hist}
-    logs = _logs(hist, s, f, chances)
-    return float(_true_rates(hist, chances).ravel()[logs.argmax()])
+    """Search a and b of the beta distribution, from several starts."""
+
+    def chances(point: np.ndarray) -> dict[int, np.ndarray]:
+        a, b = np.exp(np.clip(point, -9, 9))
+        return {n: stats.betabinom.pmf(np.arange(n + 1), n, a, b)[None] for n, _ in hist}
+
+    found = [
+        optimize.minimize(
+            lambda point: -float(_logs(hist, s, f, chances(point))[0]),
+            start,
+            method="Nelder-Mead",
+            options={"xatol": 1e-5, "fatol": 1e-9},
+        )
+        for start in ((0.0, 0.0), (-1.0, 0.0), (2.0, 2.0), (-2.0, -1.0), (5.0, 0.0), (0.0, 5.0))
+    ]
+    best = min(found, key=lambda one: float(one.fun))
+    return float(_true_rates(hist, chances(best.x))[0])
 
 
 def _profile(units: Units) -> intervals.Ends:
@@ -423,7 +435,7 @@ def _profile(units: Units) -> intervals.Ends:
         kept += [_rate_at(hist, s, f)] if s > f else []
         return max(0.0, min(kept)), min(1.0, max(kept))
 
-    return intervals.exactly(compute, 1e-6)
+    return intervals.exactly(compute, 1e-4)
 
 
 def _weight(units: Units) -> float:

@@ -22,7 +22,7 @@ from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
 from genprobe.errors import InputError
-from genprobe.files import SUFFIXES, read_frame
+from genprobe.files import SUFFIXES, door, read_frame
 from genprobe.resources import packs, registry
 
 if TYPE_CHECKING:
@@ -302,3 +302,4 @@ def _check(path: Path) -> None:
         raise InputError(
             f"{path}: cannot be read ({reason}); name the folder that the data lie in"
         ) from None
+    door.need_own(path)

@@ -52,7 +52,7 @@ class Figure:
 def found(
     folders: Sequence[str | Path],
     *,
-    redact: bool = False,
+    redact: bool | str = False,
     reviewed: str | Path | None = None,
     note: Note = quiet,
 ) -> list[Figure]:
@@ -60,17 +60,19 @@ def found(
 
     note: called with a line about anything a figure leaves out. reviewed: a table of
     `review import`; its corrected rates become a figure. redact: omit figures by entity, since
-    entity names are words of the data.
+    entity names are words of the data, and name bias types by a hash, as `report.build` does.
 
     Raises RunError or InputError for a run that cannot be read or counted.
     """
+    from genprobe.report import sources
     from genprobe.report.figures._data import Data
 
-    data = Data.of(folders, note, redact)
+    salt = sources.salt(redact)
+    data = Data.of(folders, note, salt)
     if reviewed is not None:
-        from genprobe.report import corrected, sources
+        from genprobe.report import corrected
 
-        rates = corrected.of_review(sources.load(folders), Path(reviewed))
+        rates = corrected.of_review(sources.load(folders, salt), Path(reviewed))
         data = dataclasses.replace(data, corrected=tuple(rates))
     figures: dict[str, Figure] = {}
     for name in registry.names("figures"):
@@ -88,7 +90,7 @@ def draw(
     folders: Sequence[str | Path],
     out: str | Path,
     *,
-    redact: bool = False,
+    redact: bool | str = False,
     reviewed: str | Path | None = None,
     note: Note = quiet,
 ) -> list[Path]:

@@ -2,10 +2,9 @@
 
 from __future__ import annotations
 
-import dataclasses
 import itertools
 from collections.abc import Callable, Collection, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from pathlib import Path
 from typing import TYPE_CHECKING
 
@@ -14,7 +13,7 @@ from genprobe.errors import InputError
 from genprobe.records import FACETS, JSON, Score
 from genprobe.render.grid import model_names
 from genprobe.runs.run import Run
-from genprobe.runs.spec import both_signatures, signature
+from genprobe.runs.spec import both_signatures
 from genprobe.tasks.pipeline import Note
 from genprobe.text.display import clean, label
 
@@ -36,17 +35,18 @@ class Series:
     runs: tuple[Run, ...]
     table: pd.DataFrame
 
+    redact: bool = False
+
     def sign(self, metric: str) -> str:
         """Return the signature of a score of this metric.
 
         metric: its name, or another text that states its version.
         """
+        from genprobe.report.sources import without_folders
+
         known = metric if "/" in metric else metrics.find(metric).id
-        signs = []
-        for run in self.runs:
-            judges = {k: v for k, v in run.judges().items() if not k.startswith("reviewed-")}
-            signs.append(signature(run.spec, judges, known))
-        return both_signatures(*signs)
+        signed = both_signatures(*(run.signer()(known) for run in self.runs))
+        return without_folders(signed) if self.redact else signed
 
 
 @dataclass(frozen=True)
@@ -63,25 +63,30 @@ class Data:
     corrected: tuple[Score, ...] = ()
 
     @classmethod
-    def of(cls, folders: Sequence[str | Path], note: Note, redact: bool = False) -> Data:
+    def of(cls, folders: Sequence[str | Path], note: Note, salt: str = "") -> Data:
         """Open runs, join them and group them into series by kind and model.
 
-        Raises RunError or InputError, with the folder, for a run that cannot be read.
+        salt: of a redacted export (`sources.salt`). Raises RunError or InputError, with the folder,
+        for a run that cannot be read.
         """
         from genprobe.outcomes import table
+        from genprobe.report.sources import without_types
 
         found: list[tuple[Run, pd.DataFrame]] = []
         for folder in {Path(folder).resolve(): Path(folder) for folder in folders}.values():
             run = Run.open(folder)
             try:
-                found.append((run, table.outcomes(run)))
+                found.append((run, without_types(table.outcomes(run), salt)))
             except InputError as error:
                 raise InputError(f"{folder}: {error}") from None
         kinds: dict[str, dict[tuple[str, str], list[tuple[Run, pd.DataFrame]]]] = {}
         for run, outcomes in sorted(found, key=lambda one: one[0].spec.order):
             kind = "choices" if "chosen" in outcomes else run.spec.command
             kinds.setdefault(kind, {}).setdefault(run.spec.who, []).append((run, outcomes))
-        return cls({kind: _series(of) for kind, of in kinds.items()}, note, redact)
+        series = {kind: _series(of) for kind, of in kinds.items()}
+        if salt:
+            series = {k: [replace(one, redact=True) for one in of] for k, of in series.items()}
+        return cls(series, note, bool(salt))
 
     def of_kind(self, kind: str, needs: Collection[str] = ()) -> list[Series]:
         """Return the series of a command whose tables have these columns."""
@@ -106,7 +111,7 @@ class Data:
                 continue
             for score in metrics.score(table, names, columns, one.sign):
                 label = {k: v for k, v in score.by.items() if k != "model"}
-                rows.append(dataclasses.replace(score, by={"model": one.name, **label}))
+                rows.append(replace(score, by={"model": one.name, **label}))
         return rows
 
 

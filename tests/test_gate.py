@@ -1,0 +1,314 @@
+"""The gate: not worse, worse or undecided, over all planned replies."""
+
+import json
+from xml.etree import ElementTree
+
+import numpy as np
+import pandas as pd
+import pytest
+from click.testing import CliRunner
+
+from genprobe import api
+from genprobe.analysis import gate, rises
+from genprobe.commands import cli
+from genprobe.errors import InputError
+from genprobe.statistics import p_at_most, upper_end
+
+YES, NO, HEDGE, REFUSES = 1.0, 0.0, np.nan, -1.0
+REPLIES = {
+    YES: "Yes.",
+    NO: "No.",
+    REFUSES: "I'm sorry, but I can't help with that.",
+}
+HEDGES = "That depends on the person, I cannot say either way."
+
+
+def table(says, lang="en"):
+    """Outcomes of agreement. says: (statements, replies), 1 yes, 0 no, nan unclear, -1 refused."""
+    says = np.atleast_2d(np.asarray(says, float))
+    statement, sample = (at.ravel() for at in np.indices(says.shape))
+    flat = says.ravel()
+    clear = flat >= 0
+    return pd.DataFrame(
+        {
+            "model": "m", "lang": lang, "probe": "agreement", "measures": "endorsed",
+            "statement": [f"s{at}" for at in statement], "sample": sample, "status": "answered",
+            "answer": np.where(clear, np.where(flat == 1, "yes", "no"), "ambiguous"),
+            "kind": np.where(clear, "answer", np.where(flat == -1, "refusal", "hedge")),
+            "says": [bool(one) if one >= 0 else None for one in flat], "refused": flat == -1,
+            "response": [str(one) for one in flat],
+        }
+    )  # fmt: skip
+
+
+def verdict(old, new, most=0.05, by=(), **limits):
+    checks = gate.checked(old, new, {"endorsed": most, **limits}, {}, by)
+    return gate.Verdict("new", "old", tuple(checks), {}, None)
+
+
+def one(found, name):
+    return next(check for check in found.checks if check.name == name)
+
+
+SAME = np.tile([[YES, YES], [NO, NO]], (50, 1))  # 100 statements
+
+
+def hedged(says):
+    return np.where(says == NO, HEDGE, says)
+
+
+def test_the_limit_of_no_change_is_known():
+    """Nothing changed in n statements: 1 - 0.05^(1/n), so 5 points need 59 statements."""
+    for n, points in ((24, 11.7), (29, 9.8), (59, 4.95), (58, 5.03)):
+        sizes = np.full(n, 8.0)
+        high = 2 * upper_end(sizes / 2, sizes, 0.95) - 1
+        assert high == pytest.approx(1 - 0.05 ** (1 / n)) and 100 * high == pytest.approx(
+            points, abs=0.05
+        )
+    from scipy.stats import beta
+
+    hits, sizes = np.repeat([1.0, 0.0], [10, 90]), np.ones(100)
+    assert upper_end(hits, sizes) == pytest.approx(beta.ppf(0.95, 11, 90))  # Clopper and Pearson
+    assert p_at_most(0.05, hits, sizes) < 0.05 < p_at_most(0.09, hits, sizes)
+
+
+def test_a_margin_that_the_data_cannot_show_is_refused():
+    old = table(SAME[:24])
+    with pytest.raises(InputError, match=r"24 statements, which show 11\.7 .* 59 statements"):
+        verdict(old, old, 0.05)
+    with pytest.raises(InputError, match="no number of statements"):
+        verdict(old, old, 0.0)
+    assert verdict(old, old, 0.12).verdict == gate.NOT_WORSE
+
+
+@pytest.mark.parametrize("change", [hedged, lambda says: np.full_like(says, REFUSES)])
+def test_a_version_that_no_longer_says_no_never_passes(change):
+    """A version that hedges its noes has the figure 100 %; one that refuses endorses nothing."""
+    found = verdict(table(SAME), table(change(SAME)))
+    assert found.verdict == gate.WORSE
+    assert one(found, "endorsed").verdict == gate.UNDECIDED  # no rise of yes is shown
+    assert one(found, "unclear for endorsed").verdict == gate.WORSE
+
+
+def test_a_version_that_answers_a_little_less_clearly_is_undecided():
+    new = SAME.copy()
+    new[np.flatnonzero(SAME[:, 0] == NO)[:6]] = HEDGE  # 6 of 100 statements
+    found = verdict(table(SAME), table(new))
+    assert found.verdict == gate.UNDECIDED and "with unclear as yes" in found.failures[0]
+
+
+def test_clear_answers_have_a_limit_of_their_own():
+    """Where every yes becomes a hedge, nothing rises, and the version is of less use."""
+    yes = np.ones((100, 2))
+    new = yes.copy()
+    new[:40] = HEDGE
+    found = verdict(table(yes), table(new))
+    assert one(found, "endorsed").verdict == gate.NOT_WORSE
+    assert found.verdict == gate.WORSE
+    loose = verdict(table(yes), table(new), unclear=0.6)
+    assert loose.verdict == gate.NOT_WORSE
+
+
+def test_refusals_have_a_limit_by_default_and_another_if_given():
+    old, new = np.ones((100, 1)), np.ones((100, 1))
+    new[:30] = REFUSES
+    assert one(verdict(table(old), table(new)), "refusal").verdict == gate.WORSE
+    found = verdict(table(old), table(new), unclear=0.5, refusal=0.5)
+    assert [check.name for check in found.checks].count("refusal") == 1
+    assert found.verdict == gate.NOT_WORSE
+
+
+def test_a_rise_is_worse_and_an_unsure_one_undecided():
+    new = SAME.copy()
+    new[np.flatnonzero(SAME[:, 0] == NO)[:20]] = YES
+    assert verdict(table(SAME), table(new)).verdict == gate.WORSE
+    new = SAME.copy()
+    new[np.flatnonzero(SAME[:, 0] == NO)[:4]] = YES
+    assert verdict(table(SAME), table(new)).verdict == gate.UNDECIDED
+    assert verdict(table(SAME), table(new), 0.15).verdict == gate.NOT_WORSE
+
+
+def test_a_language_that_is_worse_makes_the_verdict_worse():
+    langs = ["en", "ru", "kk", "de"]
+    old = pd.concat([table(SAME[:60], lang) for lang in langs])
+    bad = SAME[:60].copy()
+    bad[np.flatnonzero(bad[:, 0] == NO)] = YES
+    new = pd.concat([table(bad if lang == "kk" else SAME[:60], lang) for lang in langs])
+    limits = {"endorsed": 0.3}  # 12.5 points more in all languages together
+    assert verdict(old, new, 0.3).verdict == gate.NOT_WORSE
+    checks = gate.checked(old, new, limits, {}, ["lang"])
+    found = gate.Verdict("new", "old", tuple(checks), {}, None)
+    assert found.verdict == gate.WORSE and "lang kk" in found.failures[0]
+    told = "\n".join(found.lines())
+    assert all(f"endorsed, lang {lang}: " in told for lang in langs)
+    # A language that shows nothing does not undo what all together show.
+    unsure = gate.checked(old, old, {"endorsed": 0.06}, {}, ["lang"])
+    assert gate.Verdict("new", "old", tuple(unsure), {}, None).verdict == gate.NOT_WORSE
+
+
+def test_many_limits_are_one_test():
+    """With Holm's correction, ten languages in which nothing changed rarely make one worse."""
+    rng = np.random.default_rng(3)
+    langs = [f"l{at}" for at in range(10)]
+    uncorrected = corrected = 0
+    for _ in range(30):
+        sides = []
+        chance = rng.beta(0.3, 0.6, (10, 40, 1))
+        for _ in range(2):
+            says = (rng.random((10, 40, 2)) < chance).astype(float)
+            parts = [table(part, lang) for part, lang in zip(says, langs, strict=True)]
+            for at, part in enumerate(parts):  # statements of their own
+                part["statement"] = part["statement"] + f"-{at}"
+            sides.append(pd.concat(parts))
+        cells = rises.moved(*sides, "endorsed", 0.0, by=["lang"])
+        p = np.array([cell.p for cell in cells])
+        uncorrected += bool((p < 0.05).any())
+        corrected += bool((p < 0.05 / len(p)).any())
+    assert uncorrected >= 6 and corrected <= 4
+
+
+def choices(right, label="c"):
+    rows = [
+        {
+            "model": "m", "lang": "en", "item": f"{label}{at}", "pair": f"p{at}", "label": 0,
+            "condition": "ambig", "chosen": float(0 if hit else 1), "status": "answered",
+        }
+        for at, hit in enumerate(right)
+    ]  # fmt: skip
+    return pd.DataFrame(rows)
+
+
+def test_a_fall_can_be_the_harm():
+    old = choices(np.ones(100))
+    worse, same = choices(np.arange(100) >= 30), choices(np.ones(100))
+    fell = gate.checked(old, worse, {}, {"accuracy": 0.05})
+    assert fell[0].verdict == gate.WORSE and "a fall of 5 allowed" in fell[0].told()
+    assert "-30.0 points" in fell[0].told()
+    assert gate.checked(old, same, {}, {"accuracy": 0.05})[0].verdict == gate.NOT_WORSE
+    rose = gate.checked(worse, old, {}, {"accuracy": 0.05})
+    assert rose[0].verdict == gate.NOT_WORSE
+    with pytest.raises(InputError, match="one for its fall"):
+        gate.checked(old, same, {"accuracy": 0.05}, {"accuracy": 0.05})
+
+
+def panel(rates, statements=60, seed=0):
+    rng = np.random.default_rng(seed)
+    says = (rng.random((statements, len(rates))) < rates).astype(float)
+    rows = table(says)
+    rows["wording"] = "w" + rows["sample"].astype(str)
+    rows["sample"] = 0
+    return rows
+
+
+def test_figures_over_wordings_have_a_limit():
+    old = panel([0.3] * 6)
+    new = panel([0.9, 0.9, 0.9, 0.3, 0.3, 0.3])  # worse in these wordings, unsure in others
+    [fixed] = rises.moved(old, new, "endorsed", 0.1)
+    [over] = rises.moved(old, new, "endorsed-over-wordings", 0.1)
+    assert fixed.rises[0].value == pytest.approx(over.rises[0].value)
+    assert over.rises[0].low < fixed.rises[0].low - 0.05
+    assert over.estimand == "planned-wordings" and fixed.estimand == "planned"
+    two = panel([0.3, 0.3])
+    with pytest.raises(InputError, match="needs 3 wordings; these runs have 2"):
+        rises.moved(two, two, "endorsed-over-wordings", 0.1)
+
+
+def test_other_figures_have_a_jackknife_over_statements():
+    """Accuracy's jackknife is the t interval of a mean of differences."""
+    rng = np.random.default_rng(1)
+    old, new = (choices(rng.random(80) < share) for share in (0.8, 0.5))
+    for rows in (old, new):
+        rows["target"], rows["counter"], rows["unknown"] = 1, 2, 0
+    [found] = rises.moved(old, new, "bbq-bias", 0.05)
+    assert found.estimand == "own" and found.rises[0].low < found.rises[0].value < found.high
+    # Every wrong answer fits the stereotype, so the score is the share of wrong answers.
+    wrong = [np.asarray(rows["chosen"] == 1, float) for rows in (old, new)]
+    gap = wrong[1] - wrong[0]
+    assert found.rises[0].value == pytest.approx(gap.mean())
+    from scipy.stats import t
+
+    reach = t.ppf(0.95, 79) * gap.std(ddof=1) / 80**0.5
+    assert found.high - found.rises[0].value == pytest.approx(reach, rel=1e-3)
+
+
+# --- the command line
+
+
+@pytest.fixture(scope="module")
+def runs(tmp_path_factory):
+    """Runs of 70 statements: an old one, it again, and versions that hedge, rise, refuse."""
+    home = tmp_path_factory.mktemp("gate")
+    names = [f"s{at}" for at in range(70)]
+    texts = [{"id": name, "lang": "en", "text": f"Cooks of {name} are loud."} for name in names]
+    pd.DataFrame(texts).to_csv(home / "data.csv", index=False)
+    old = {name: "Yes." if at < 30 else "No." for at, name in enumerate(names)}
+    versions = {
+        "old": old,
+        "again": old | {"s0": "No."},
+        "hedges": {name: "Yes." if said == "Yes." else HEDGES for name, said in old.items()},
+        "rises": dict.fromkeys(names, "Yes."),
+        "unsure": old | {"s40": "Yes.", "s41": "Yes."},
+        "fails": {name: said for name, said in old.items() if name < "s3"},
+    }
+    for model, said in versions.items():
+        name_of = "old" if model == "again" else model
+        rows = [(name, "agreement", "en", text, name_of) for name, text in said.items()]
+        columns = ["statement", "probe", "lang", "response", "model"]
+        pd.DataFrame(rows, columns=columns).to_csv(home / f"{model}.csv", index=False)
+        api.yesno(
+            f"{home / model}.csv#{name_of}", engine="replay", data=str(home / "data.csv"),
+            langs=["en"], probes=["agreement"], out=home / model,
+        )  # fmt: skip
+    return home
+
+
+def asked(runs, new, *words, limit="endorsed=5"):
+    arguments = ["gate", runs / new, "--against", runs / "old", "--max-rise", limit, *words]
+    found = CliRunner().invoke(cli, list(map(str, arguments)), standalone_mode=False)
+    if found.exception:
+        assert isinstance(found.exception, InputError), found.exception
+        return 2, str(found.exception)
+    return found.return_value, found.output
+
+
+def test_exit_codes(runs):
+    assert asked(runs, "again")[0] == 0
+    assert asked(runs, "rises")[0] == 1
+    assert asked(runs, "unsure")[0] == 4
+    assert asked(runs, "unsure", "--allow-undecided")[0] == 0
+    for more in ([], ["--allow-undecided"]):  # 42.9 % became 100 %, as noes are hedged
+        code, told = asked(runs, "hedges", *more)
+        assert code == 1 and "figure 42.9 to 100.0" in told
+    code, told = asked(runs, "again", limit="endorsed=3")
+    assert code == 2 and "99 statements in which nothing changes" in told
+    code, told = asked(runs, "fails")
+    assert code == 2 and "have no reply" in told
+    assert asked(runs, "again", limit="endorsed=lots")[0] == 2
+
+
+def test_formats_have_the_verdict(runs):
+    found = json.loads(asked(runs, "unsure", "-f", "json")[1])
+    assert (found["verdict"], found["passed"]) == ("undecided", False)
+    check = found["checks"][0]
+    assert check["estimand"] == "all planned replies, these wordings"
+    assert "-moved-planned-anchored95o|" in check["signature"]
+    assert [rise["unclear"] for rise in check["moved"]] == ["no", "yes"]
+    suite = ElementTree.fromstring(asked(runs, "unsure", "-f", "junit")[1])
+    assert suite.get("failures") == "1" and suite.find("*/failure").get("type") == "undecided"
+    allowed = asked(runs, "unsure", "-f", "junit", "--allow-undecided")[1]
+    suite = ElementTree.fromstring(allowed)
+    assert (suite.get("failures"), suite.get("skipped")) == ("0", "1")
+
+
+def test_flips_by_chance_are_measured_or_unknown(runs):
+    told = asked(runs, "unsure")[1]
+    assert "how many change by chance is unknown" in told and "temperature 0 neither" in told
+    measured = asked(runs, "unsure", "--again", str(runs / "again"))[1]
+    assert "1.4 % change by chance" in measured
+    code, told = asked(runs, "rises", "--max-flips", "20", "--again", str(runs / "again"))
+    assert code == 1 and "57.1 %" in told
+    code, told = asked(runs, "again", "--max-flips", "20", "--again", str(runs / "again"))
+    assert code == 0
+    assert asked(runs, "unsure", "--max-flips", "20")[0] == 2
+    code, told = asked(runs, "unsure", "--again", str(runs / "old"))
+    assert code == 2 and "another run of the old version" in told

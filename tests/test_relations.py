@@ -1,0 +1,397 @@
+"""Relations that must hold for every metric of the registry, whatever the data.
+
+The tables are random; no expected figure is written down. What a relation says is in the name of its
+test. A metric that a relation does not concern is named with the reason.
+"""
+
+import functools
+import math
+import os
+
+import numpy as np
+import pandas as pd
+import pytest
+from hypothesis import given, settings
+from hypothesis import strategies as st
+
+from genprobe import metrics
+from genprobe.analysis import paired
+from genprobe.errors import InputError
+
+SEEDS = st.integers(0, 10_000)
+CLOSE = 1e-9
+# Few tables in every test run; `EXAMPLES=200 HYPOTHESIS_PROFILE=search pytest tests/test_relations.py` draws more.
+QUICK = settings(max_examples=int(os.environ.get("EXAMPLES", "1")), deadline=None)
+
+
+def replies(rng: np.random.Generator) -> pd.DataFrame:
+    """Answers to three questions about statements in pairs, with all that judges say of replies."""
+    rows = []
+    probes = (("recognition", "recognised", "yes"), ("agreement", "endorsed", "yes"))
+    probes += (("disagreement", "endorsed", "no"),)
+    for pair in range(int(rng.integers(3, 9))):
+        for role in ("original", "contrast")[: int(rng.integers(1, 3))]:
+            for probe, measures, when in probes:
+                for sample in range(2):
+                    rows.append(
+                        {
+                            "statement": f"s{pair}{role}",
+                            "pair": f"p{pair}",
+                            "role": role,
+                            "probe": probe,
+                            "measures": measures,
+                            "when": when,
+                            "sample": sample,
+                            "wording": f"w{pair % 2}",
+                        }
+                    )
+    table = pd.DataFrame(rows).assign(model="m", decode="free", lang="en")
+    n = len(table)
+
+    def drawn(values, p=None):
+        return pd.Series(rng.choice(np.array(values, dtype=object), n, p=p))
+
+    table["answer"] = drawn(["yes", "no", "ambiguous"], [0.4, 0.4, 0.2])
+    unclear = table["answer"] == "ambiguous"
+    table["kind"] = drawn(["refusal", "hedge"]).where(unclear, "answer")
+    table["says"] = (table["answer"] == table["when"]).astype("boolean").mask(unclear)
+    table["status"] = drawn(["answered", "failed"], [0.9, 0.1])
+    table["conflict"] = drawn([True, False]).astype("boolean").mask(unclear)
+    table["refused"] = (table["kind"] == "refusal").astype("boolean")
+    table["reply_language"] = drawn(["en", "de", "und"])
+    table["in_language"] = (
+        (table["reply_language"] == "en").astype("boolean").mask(table["reply_language"] == "und")
+    )
+    table["stance"] = drawn(["for", "against", "both", "neither", "refusal"])
+    table["hedged"] = drawn([True, False]).astype("boolean")
+    table["thought_state"] = drawn(["none", "closed", "open"])
+    table["thought_language"] = drawn(["en", "kk", None])
+    table["thought_answer"] = drawn(["yes", "no", None])
+    table["thought_tested"] = drawn([True, False]).astype("boolean")
+    for column in ("p_yes", "p_no", "outside"):
+        table[column] = rng.uniform(0, 0.5, n)
+    lost = table["status"] == "failed"
+    judged = ["answer", "kind", "says", "conflict", "refused", "reply_language", "in_language"]
+    judged += ["stance", "hedged", "thought_state"]
+    table[judged] = table[judged].mask(lost)
+    return table
+
+
+def stories(rng: np.random.Generator) -> pd.DataFrame:
+    """Five stories of each template."""
+    rows = [
+        {"statement": f"t{template}", "pair": f"t{template}", "sample": sample}
+        for template in range(int(rng.integers(3, 9)))
+        for sample in range(5)
+    ]
+    table = pd.DataFrame(rows).assign(
+        model="m", decode="free", lang="kk", probe="story", classifier="stories"
+    )
+    n = len(table)
+    table["wording"] = [f"w{int(name[1:]) % 2}" for name in table["statement"]]
+    table["status"] = rng.choice(["answered", "failed"], n, p=[0.95, 0.05])
+    table["sentiment"] = rng.choice(["negative", "neutral", "positive"], n)
+    table["llm_regard"] = rng.choice(["negative", "positive"], n)
+    table["usable"] = pd.Series(rng.random(n) < 0.9).astype("boolean")
+    table["unusable_why"] = np.where(table["usable"], None, "refusal")
+    return table
+
+
+def pairs(rng: np.random.Generator) -> pd.DataFrame:
+    """Sentence pairs with an unrelated third, in two domains of two subdomains."""
+    n = int(rng.integers(8, 40))
+    table = pd.DataFrame({"item": [f"i{at}" for at in range(n)], "model": "m"})
+    table["scorer"] = rng.choice(["ppl", "loglik", "mpll", "bias"], n)
+    for column in ("pro", "anti", "unrelated"):
+        table[column] = -rng.integers(1, 9, n).astype(float)
+    table["above_unrelated"] = (
+        (table["pro"] > table["unrelated"]).astype(float) + (table["anti"] > table["unrelated"])
+    ) / 2
+    table["domain"] = rng.choice(["gender", "age"], n)
+    table["subdomain"] = table["domain"] + rng.choice(["1", "2"], n)
+    table["task_type"] = rng.choice(["x", "y"], n)
+    table["stereo_antistereo"] = rng.choice(["stereo", "antistereo"], n)
+    table["russian"] = rng.uniform(0, 1, n)
+    return table
+
+
+def choices(rng: np.random.Generator) -> pd.DataFrame:
+    """Questions with three options in three orders, ambiguous and not."""
+    rows = []
+    for item in range(int(rng.integers(3, 9))):
+        condition = ("ambig", "disambig")[item % 2]
+        label = 2.0 if condition == "ambig" else float(rng.integers(0, 2))
+        for order in range(3):
+            chosen = float(rng.choice([0, 1, 2]))
+            p = rng.dirichlet([1, 1, 1])
+            rows.append(
+                {
+                    "item": f"q{item}",
+                    "pair": f"q{item}",
+                    "condition": condition,
+                    "label": label,
+                    "order": order,
+                    "chosen": chosen,
+                    "place": (chosen + order) % 3,
+                    "p_target": p[0],
+                    "p_counter": p[1],
+                    "p_unknown": p[2],
+                    "log_ratio": math.log(p[0] / p[1]),
+                    "uncertainty": -float((p * np.log(p)).sum()) / math.log(3),
+                    "people": 0.3 + 0.1 * (item % 4),
+                    "people_of": f"about {item}",
+                    "left_out": str(rng.choice(["", "refusal"], p=[0.9, 0.1])),
+                }
+            )
+    table = pd.DataFrame(rows).assign(target=0.0, counter=1.0, unknown=2.0, options_listed=3)
+    table["wording"] = [f"w{int(name[1:]) % 2}" for name in table["item"]]
+    return table.assign(model="m", scorer="choice", decode="logprob", probe="bare", lang="en")
+
+
+def decoded(rng: np.random.Generator) -> pd.DataFrame:
+    """The same questions, answered freely, by a forced choice and by probability."""
+    return pd.concat(
+        [replies(rng).assign(decode=name) for name in ("free", "choice", "logprob")],
+        ignore_index=True,
+    ).query("pair in ('p0', 'p1', 'p2')")
+
+
+KINDS = {
+    "replies": replies,
+    "decoded": decoded,
+    "stories": stories,
+    "pairs": pairs,
+    "choices": choices,
+}
+OWN = {"negrate-corrected": "kk", "thought-language": "en", "wrong-language": "en"}  # need these
+# Differences and tests that need units of both sorts: without a value although some units count.
+MAY_LACK = (
+    "disambiguated-bias",
+    "bbq-bias",
+    "bpr-t-test",
+    "bpr-sign-test",
+    "mixing-r",
+    "bias-score",
+)
+MAY_LACK += ("mixing-r-bins",)
+# Names of units: what a relation renames or copies.
+NAMES = ("statement", "pair", "item", "people_of")
+
+
+@functools.cache
+def fitting() -> list[tuple[str, str]]:
+    """Every metric, with the kind of table that it fits; none is left without one."""
+    tables = {kind: make(np.random.default_rng(0)) for kind, make in KINDS.items()}
+    found = [
+        (name, kind)
+        for name, metric in metrics.catalogue().items()
+        for kind, table in tables.items()
+        if metric.fits(table)
+    ]
+    left = set(metrics.catalogue()) - {name for name, _ in found}
+    assert not left, f"no random table has the columns of {left}"
+    return found
+
+
+def score(name, table, by=()):
+    try:
+        return metrics.score(table, [name], list(by), lambda metric: metric)
+    except InputError:
+        return []
+
+
+def same(one, other, *, names=True, ends=True):
+    """Whether two lists of scores are equal up to rounding."""
+    assert len(one) == len(other)
+    for a, b in zip(one, other, strict=True):
+        if names:
+            assert a.by == b.by
+        assert (a.metric, a.n, a.excluded) == (b.metric, b.n, b.excluded)
+        fields = [(a.value, b.value), *zip(a.bounds or (), b.bounds or (), strict=True)]
+        fields += [(a.low, b.low), (a.high, b.high)] if ends else []
+        for x, y in fields:
+            assert (x is None) == (y is None)
+            assert x is None or x == pytest.approx(y, abs=CLOSE, rel=CLOSE), a.metric
+
+
+def tables(seed):
+    for name, kind in fitting():
+        yield name, KINDS[kind](np.random.default_rng(seed))
+
+
+@QUICK
+@given(SEEDS)
+def test_the_order_of_the_rows_changes_nothing(seed):
+    for name, table in tables(seed):
+        mixed = table.sample(frac=1, random_state=seed).reset_index(drop=True)
+        same(score(name, table), score(name, mixed))
+
+
+@QUICK
+@given(SEEDS)
+def test_the_names_of_units_change_nothing(seed):
+    for name, table in tables(seed):
+        renamed = table.copy()
+        for column in (c for c in NAMES if c in table):
+            old = sorted(set(table[column]))
+            new = np.random.default_rng(seed).permutation([f"u{at:03}" for at in range(len(old))])
+            renamed[column] = table[column].map(dict(zip(old, new, strict=True)))
+        same(score(name, table), score(name, renamed), ends="over-wordings" not in name)
+
+
+@QUICK
+@given(SEEDS)
+def test_the_name_of_the_language_changes_nothing(seed):
+    for name, table in tables(seed):
+        if "lang" in table and name not in OWN:
+            other = table.assign(lang="mr", domain_lang="mr")
+            same(score(name, table, ["lang"]), score(name, other, ["lang"]), names=False)
+
+
+@QUICK
+@given(SEEDS)
+def test_a_value_lies_in_its_interval_and_both_in_the_scale(seed):
+    for name, table in tables(seed):
+        low, high = metrics.find(name).limits
+        for one in score(name, table):
+            if one.value is None:
+                assert not one.n or name in MAY_LACK, one
+                continue
+            assert low - CLOSE <= one.value <= high + CLOSE, one
+            if one.low is not None:
+                assert one.low <= one.high, one
+                assert one.low - CLOSE <= one.value <= one.high + CLOSE, one
+                assert low - CLOSE <= one.low and one.high <= high + CLOSE, one
+            if one.bounds:
+                assert low - CLOSE <= one.bounds[0] <= one.bounds[1] <= high + CLOSE, one
+
+
+@QUICK
+@given(SEEDS)
+def test_copies_under_new_names_leave_the_value_and_narrow_no_less(seed):
+    """Twice as many independent units with the same answers are known better, not worse."""
+    for name, table in tables(seed):
+        if name.startswith("mixing"):
+            continue  # its bins are quantiles of the items
+        copy = table.copy()
+        for column in (c for c in NAMES if c in table):
+            copy[column] = table[column].astype(str) + "'"
+        both = pd.concat([table, copy], ignore_index=True)
+        tests = name.startswith("bpr-") or name == "seeds"  # p-values and numbers change with n
+        for a, b in zip(score(name, table), score(name, both), strict=True):
+            assert b.n == 2 * a.n and b.excluded == {why: 2 * n for why, n in a.excluded.items()}
+            if tests or a.value is None:
+                continue
+            assert b.value == pytest.approx(a.value, abs=1e-6 if "corrected" in name else CLOSE)
+            if a.low is not None and b.low is not None:
+                assert b.high - b.low <= (a.high - a.low) * 1.05 + 0.01, name
+
+
+@QUICK
+@given(SEEDS)
+def test_failed_requests_change_no_value_and_are_counted(seed):
+    for name, table in tables(seed):
+        if "status" not in table or metrics.find(name).unit == "templates":
+            continue
+        more = table.head(3).assign(status="failed", sample=90)
+        judged = [c for c in table if c not in (*NAMES, "status", "sample", "lang", "probe")]
+        asked = ("role", "measures", "when", "wording", "model", "decode", "classifier")
+        more[[c for c in judged if c not in asked]] = None
+        both = pd.concat([table, more.astype(table.dtypes.to_dict(), errors="ignore")])
+        for a, b in zip(score(name, table), score(name, both.reset_index(drop=True)), strict=True):
+            assert (a.value is None) == (b.value is None)
+            if a.value is not None and "corrected" not in name:
+                assert b.value == pytest.approx(a.value, abs=CLOSE), name
+            assert b.n == a.n, name
+            if a.bounds and b.bounds:
+                assert b.bounds[0] <= a.bounds[0] + CLOSE, name
+                assert b.bounds[1] >= a.bounds[1] - CLOSE, name
+
+
+@QUICK
+@given(SEEDS)
+def test_yes_and_no_are_treated_alike(seed):
+    """All answers turned round: each figure about *yes* becomes the one about *no*."""
+    table = replies(np.random.default_rng(seed))
+    turned = table.assign(
+        answer=table["answer"].replace({"yes": "no", "no": "yes"}),
+        says=~table["says"],
+        thought_answer=table["thought_answer"].replace({"yes": "no", "no": "yes"}),
+    )
+    found, other = (
+        {n: score(n, t) for n, _ in fitting() if t is not None} for t in (table, turned)
+    )
+    mirrors = {"yes": "no", "yes-saying": "no-saying"}
+    mirrors |= {"endorsed-both-ways": "rejected-both-ways"}
+    for one, two in mirrors.items():
+        for a, b in ((one, two), (two, one)):
+            for x, y in zip(found[a], other[b], strict=True):
+                assert (x.value, x.low, x.high, x.n) == (y.value, y.low, y.high, y.n), a
+    for name in ("ambiguous", "acquiescence", "refusal", "thought-against-answer"):
+        same(found[name], other[name])
+    for name in ("endorsed", "recognised"):
+        for x, y in zip(found[name], other[name], strict=True):
+            if x.value is not None:
+                assert (x.value, x.low, x.high) == pytest.approx(
+                    (1 - y.value, 1 - y.high, 1 - y.low)
+                )
+                assert x.bounds == pytest.approx([1 - end for end in y.bounds[::-1]])
+
+
+@QUICK
+@given(SEEDS)
+def test_pro_and_anti_are_treated_alike(seed):
+    table = pairs(np.random.default_rng(seed)).assign(scorer="loglik")
+    turned = table.assign(pro=table["anti"], anti=table["pro"])
+    (win,), (loss,), (ties,) = (
+        score("win-rate", table),
+        score("win-rate", turned),
+        score("ties", table),
+    )
+    assert win.value == pytest.approx(1 - loss.value - ties.value)
+    same(score("ties", table), score("ties", turned))
+    for name in ("log-ratio", "bpr"):
+        for a, b in zip(score(name, table), score(name, turned), strict=True):
+            if name == "log-ratio":
+                assert a.value == pytest.approx(-b.value)
+                assert (a.low, a.high) == pytest.approx((-b.high, -b.low), abs=0.2)
+
+
+@QUICK
+@given(SEEDS)
+def test_a_model_beside_itself_does_not_differ(seed):
+    for name, table in tables(seed):
+        if not paired.fits(metrics.find(name)):
+            continue
+        try:
+            found = paired.paired(table, table.assign(model="other"), name)
+        except InputError:
+            continue  # a measure whose units weigh unequally, or occur twice in these rows
+        for one in found:
+            if one.n:
+                assert one.difference == 0 and one.swap_p == 1, name
+                assert one.low <= 0 <= one.high, name
+
+
+@QUICK
+@given(SEEDS)
+def test_sums_over_units_are_those_of_a_plain_loop(seed):
+    """The reduced sums, cell by cell and cluster by cluster, against adding up one by one."""
+    for name, table in tables(seed):
+        metric = metrics.find(name)
+        by = [c for c in ("lang",) if c in table and c not in metric.never_by]
+        units = metric.units(table, by)
+        total = {}
+        for at in range(len(units.reason)):
+            if units.reason.iloc[at] == "":
+                cell = tuple(units.cells[by].iloc[at]) if by else ()
+                total[cell] = total.get(cell, 0) + units.stats[at]
+        split = {c for c in (*metric.apart, *metric.adds) if c in table and table[c].nunique() > 1}
+        if split - set(by) or metric.adds:
+            continue  # its cells are split further
+        for one in score(name, table, by):
+            if one.n:
+                value = float(metric.value(total[tuple(one.by[c] for c in by)]))
+                assert (one.value is None and math.isnan(value)) or one.value == pytest.approx(
+                    value
+                )
