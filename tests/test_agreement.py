@@ -195,7 +195,7 @@ def test_files_are_one_table_and_signed(tmp_path):
     assert values(agreement.agreement(halves)) == values(agreement.agreement([whole]))
     signed = [agreement.agreement(files)[0].signature for files in ([whole], halves, halves[1:])]
     assert len(set(signed)) == 3
-    assert all(s.startswith("metric:agreement/1-bootstrap95x2000s1|file:") for s in signed)
+    assert all(s.startswith("metric:agreement/1-bootstrap95x2000s1o|file:") for s in signed)
 
 
 @pytest.mark.parametrize(

@@ -190,7 +190,9 @@ def test_the_signature_names_the_band_and_only_that_of_rates(run):
     scores = counting.score([run.folder], metrics=["yes", "conflict"], by=["model"], band=True)
     plain = counting.score([run.folder], metrics=["yes", "conflict"], by=["model"])
     version = Readings(run.outcomes(), run.judges()["yesno"]).version
-    assert scores[0].signature == plain[0].signature.replace("wilson95", f"wilson95+{version}", 1)
+    assert scores[0].signature == plain[0].signature.replace(
+        "anchored95", f"anchored95+{version}", 1
+    )
     assert scores[1] == plain[1]
 
 

@@ -428,7 +428,7 @@ def test_intervals_that_are_too_narrow_are_found(world, monkeypatch):
     from genprobe.metrics import rates
 
     monkeypatch.setattr(
-        "genprobe.metrics.rates.clustered_wilson",
+        "genprobe.statistics.share_interval",
         lambda hits, sizes: selftest_narrow(hits.sum() / sizes.sum()),
     )
     assert rates.METRICS[0].name == "yes"

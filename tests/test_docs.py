@@ -17,6 +17,7 @@ import pytest
 
 import docs
 from genprobe.commands import cli
+from genprobe.files import limits
 
 ROOT = Path(__file__).parents[1]
 # Of runs/ its own page alone: the runs that somebody made there have pages, too.
@@ -123,6 +124,16 @@ def test_the_help_of_every_command_is_on_its_page() -> None:
     assert (ROOT / "docs" / "commands.md").read_text() == docs.commands(), (
         "make it again: python tools/docs.py commands"
     )
+
+
+def test_the_limits_that_are_told_are_those_that_hold() -> None:
+    told = re.findall(
+        r"^\| ([A-Z]+) \| ([\d,]+) \| (.*) \|$", (ROOT / "SECURITY.md").read_text(), re.M
+    )
+    assert [name.lower() for name, _, _ in told] == list(limits.LIMITS)
+    for name, usual, what in told:
+        limit = limits.LIMITS[name.lower()]
+        assert (f"{limit.usual:,}", limit.what) == (usual, what)
 
 
 def test_no_command_is_left_out() -> None:

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import csv
 import dataclasses
+import functools
 import io
 import os
 import shutil
@@ -34,6 +35,7 @@ from genprobe.report.figures import (
     uncertainty,
 )
 from genprobe.report.figures._data import Data, Series, _series
+from genprobe.runs.spec import signature
 
 LANGS = ["en", "kk"]
 
@@ -239,9 +241,11 @@ def test_samples_that_are_all_alike_are_drawn():
 
 
 def data(kind, **tables):
+    specs = [dataclasses.replace(sample.SPEC, model=name) for name in tables]
+    signers = [functools.partial(signature, spec, {}) for spec in specs]
     runs = (
-        SimpleNamespace(spec=dataclasses.replace(sample.SPEC, model=name), judges=dict)
-        for name in tables
+        SimpleNamespace(spec=spec, judges=dict, signer=lambda sign=sign: sign)
+        for spec, sign in zip(specs, signers, strict=True)
     )
     series = [
         Series(name, (run,), pd.DataFrame(table))

@@ -12,7 +12,7 @@ from scipy.optimize import minimize
 from genprobe.metrics import corrected, find, judged
 from genprobe.records import Score
 from genprobe.resources import measured, registry
-from genprobe.statistics import clustered_wilson
+from genprobe.statistics import share_interval
 
 CALLED = np.array(measured.called("stance")[1], float)
 REFUSED = np.array(measured.called("refusal")[1], float)
@@ -49,7 +49,8 @@ def test_many_labelled_texts_make_a_narrow_interval_and_few_a_wide_one():
     low, high = judged.interval(units, REFUSED, 0)
     narrow = judged.interval(units, 100 * REFUSED, 0)
     wide = judged.interval(units, REFUSED / 10, 0)
-    assert low < narrow[0] < 0.7 / 0.8 < narrow[1] < high
+    s, f = REFUSED[0, 0] / REFUSED[0].sum(), REFUSED[1, 0] / REFUSED[1].sum()
+    assert low < narrow[0] < (0.7 - f) / (s - f) < narrow[1] < high
     assert wide[1] - wide[0] > high - low
     assert judged.interval(np.zeros((3, 2)), REFUSED, 0) is None
 
@@ -98,7 +99,7 @@ def _covered(studies: int, seed: int) -> tuple[int, int, int]:
         at = int(rng.integers(0, 3))
         low, high = judged.interval(units, called.astype(float), at)
         hits += low <= truth[at] <= high
-        ends = clustered_wilson(units[:, at], units.sum(1))
+        ends = share_interval(units[:, at], units.sum(1))
         plain += ends[0] <= truth[at] <= ends[1]
         total += 1
     return hits, plain, total

@@ -149,7 +149,7 @@ def make():
 import numpy as np
 
 from genprobe.metrics import Metric, Units, cluster, no_reply
-from genprobe.statistics import WILSON, clustered_wilson, ratio
+from genprobe.statistics import SHARE, share_interval, ratio
 
 
 def _loud(outcomes, by):
@@ -166,8 +166,8 @@ METRICS = (
         "replies",
         _loud,
         ratio,
-        lambda sums: clustered_wilson(sums[:, 0], sums[:, 1]),
-        WILSON,
+        lambda sums: share_interval(sums[:, 0], sums[:, 1]),
+        SHARE,
         ("loud", "statement", "status"),
         place=900,
     ),

@@ -403,6 +403,25 @@ def test_aqbileq_with_its_code_switched_columns(tmp_path):
         pairs.load(str(path), ["ru"])
 
 
+def test_every_version_of_a_row_is_read(tmp_path):
+    """The third language of a trilingual table, and a row that has only some of them."""
+    path = tmp_path / "aqbileq.csv"
+    russian = ("RU_pro_trope,RU_anti_trope", "Бабушки добрые,Бабушки строгие", ",")
+    rows = zip(AQBILEQ.splitlines(), russian, strict=True)
+    path.write_text("".join(f"{row},{more}\n" for row, more in rows), "utf-8")
+    found, _ = pairs.load(str(path))
+    originals = [s for s in found if s.role == "original"]
+    assert [(s.id, s.lang) for s in originals] == [
+        ("1", "kk"),
+        ("1", "kk-x-ru"),
+        ("1", "ru"),
+        ("2", "kk"),
+    ]
+    assert originals[2].text == "Бабушки добрые"
+    assert {s.lang for s in pairs.load(str(path), ["ru"])[0]} == {"ru"}
+    assert not any("trope" in key.lower() for s in found for key in s.extra)
+
+
 def test_domains_are_found_however_their_column_is_written(tmp_path):
     """Aqbileq's columns have capitals; S_D and the average of domains look for small letters."""
     path = tmp_path / "aqbileq.csv"

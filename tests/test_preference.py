@@ -83,7 +83,7 @@ def test_win_rates_of_a_file(tmp_path):
             ("x", "t"): (0.0, 1, {"missing": 1}),  # a tie is no win, and counts
             ("y", "t"): (1.0, 1, {}),
         }
-        assert found[0]["signature"].startswith("metric:win-rate/1-wilson95|file:")
+        assert found[0]["signature"].startswith("metric:win-rate/1-anchored95|file:")
     [ties] = command(save(tmp_path, rows[:4]), "--metric", "ties")
     assert (ties["value"], ties["n"]) == (1 / 3, 3)
 
@@ -187,13 +187,13 @@ def test_a_table_for_a_terminal():
 
 
 def test_two_models_on_the_same_pairs():
-    paired, mcnemar = pairing.paired, pairing.mcnemar
+    paired = pairing.paired
     one = [pair(a, b, at) for at, (a, b) in enumerate([(1, 0)] * 6 + [(0, 1)] * 3 + [(None, 1)])]
     other = [pair(1, 0, at) for at in range(9, -1, -1)]
     frames = [table.from_rows(pd.DataFrame(rows, dtype=object)) for rows in (one, other)]
     [found] = paired(*frames, "win-rate")
-    assert (found.n, found.alone, found.a, found.b) == (9, 1, 6 / 9, 1.0)
-    assert (found.only_a, found.only_b, found.exact) == (0, 3, mcnemar(0, 3)[0])
+    assert (found.n, found.alone, found.a, found.b) == (10, 1, 6 / 9, 1.0)
+    assert (found.only_a, found.only_b, found.exact) == (0, 3, None)  # one counts for b only
     # Measures whose units are no pairs by themselves, and numbers that are no shares.
     for name in ("win-rate-mean", "rubia", "mixing", "icat", "bias-score", "bpr-t-test"):
         assert not pairing.fits(metrics.find(name))
@@ -575,7 +575,10 @@ def test_disambiguated_bias_by_hand():
     rows += [chosen(0, 1, "disambig", n=4), chosen(1, 1, "disambig", n=5), chosen(1, n=6)]
     [found] = score(rows, "disambiguated-bias")
     assert found.value == pytest.approx(2 / 3 - 1 / 2) and found.n == 5
-    assert score(rows[:3], "disambiguated-bias")[0].value is None  # nothing to compare with
+    # Nothing to compare with: a dash, and why.
+    for some, why in ((rows[:3], {"all aligned": 3}), (rows[3:5], {"all reversed": 2})):
+        [found] = score(some, "disambiguated-bias")
+        assert (found.value, found.n, found.excluded) == (None, 0, why)
 
 
 def likely(p, condition="ambig", item="q", **more):
@@ -636,6 +639,9 @@ def test_divergence_from_people(tmp_path):
     model_a = (0.75 + 0.5) / 2
     assert found.value == pytest.approx((kl(0.75, model_a) + kl(0.0, 0.2)) / 2)
     assert found.n == 3 and found.excluded == {"nobody asked": 1}
+    # A column of that name in the data need not be of shares: they are given by a table.
+    with pytest.raises(InputError, match="--people FILE"):
+        metrics.score(frame.drop(columns="people_of"), ["kl-people"], [], str)
     # Asked about a category, people are set beside the model's mean over all of it.
     one = pd.DataFrame([{"category": "x", "people": 0.4}], dtype=object)
     frame = with_people(pd.DataFrame([row | {"category": "x"} for row in rows]), one)

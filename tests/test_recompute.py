@@ -38,6 +38,7 @@ def test_every_figure_of_a_run_is_what_its_records_say(run):
 @pytest.mark.parametrize("field", ["value", "n", "excluded", "bounds", "low"])
 def test_a_figure_that_was_changed_is_named(tmp_path, field):
     folder = Path(shutil.copytree(GOLDEN / "yesno", tmp_path / "run"))
+    score(folder)
     scores = json.loads((folder / "scores.json").read_text())
     at = next(i for i, s in enumerate(scores) if s["metric"] == "endorsed" and s["value"])
     other = {

@@ -25,7 +25,7 @@ from genprobe.errors import InputError, RunError
 from genprobe.metrics import thoughts
 from genprobe.outcomes import table
 from genprobe.records import Failure, LogProb, Response, Score, digest
-from genprobe.report import replies, sections, sources, tables, words
+from genprobe.report import sections, sources, tables, words
 from genprobe.resources import packs
 from genprobe.runs.run import Run
 
@@ -265,7 +265,7 @@ def unpacked(text: str) -> str:
 
 @pytest.mark.slow
 def test_redacted_nothing_of_the_data_is_left(folders, page, tmp_path):
-    out = report.build(list(folders.values()), tmp_path / "r.html", redact=True)
+    out = report.build(list(folders.values()), tmp_path / "r.html", redact="salt")
     text, whole = (unpacked(path.read_text("utf-8")) for path in (out, page))
     asked = {q for _, q in words.questions(sources.load([folders["answers"]]))}
     every = {s for folder in folders.values() for s in secrets(folder)}
@@ -275,7 +275,55 @@ def test_redacted_nothing_of_the_data_is_left(folders, page, tmp_path):
             assert not [way for way in spellings(secret) if way in text], secret
     assert "redacted" in text
     statement = next(iter(Run.open(folders["stories"]).statements()))
-    assert replies.item_hash(statement.lang, statement.id) in text
+    assert sources.hashed("salt", statement.lang, statement.id) in text
+
+
+@pytest.fixture
+def marked(tmp_path, monkeypatch):
+    """A run whose data, paths and server all bear a mark, made in the folder of its data."""
+    monkeypatch.chdir(tmp_path)
+    (tmp_path / "MARKDATA" / "private").mkdir(parents=True)
+    rows = [
+        {"id": f"MARKID{n}", "lang": "en", "text": f"MARKTEXT number {n} is kind.", "bias_type": f"MARKTYPE{n % 2}"}
+        for n in range(6)
+    ]  # fmt: skip
+    data = tmp_path / "MARKDATA" / "private" / "path.jsonl"
+    data.write_text("".join(json.dumps(row) + "\n" for row in rows))
+
+    class Served(Model):
+        def generate(self, requests, sampling):
+            for one in super().generate(requests, sampling):
+                yield dataclasses.replace(one, model="MARKMODEL", fingerprint="MARKPRINT")
+
+    model = Served("org/m")
+    run = ask(monkeypatch, tmp_path / "run", "yesno", model, data="MARKDATA/private/path.jsonl")
+    spec = (run / "run.json").read_text("utf-8")  # another's folder may hold more than the name
+    path = '"data": "MARKDATA/private/path.jsonl"'
+    (run / "run.json").write_text(spec.replace('"data": "path.jsonl"', path))
+    return run
+
+
+def test_redacted_no_word_of_the_server_no_folder_and_no_bias_type_is_left(marked, tmp_path):
+    made = [tmp_path / "open", tmp_path / "shut", tmp_path / "again"]
+    texts = []
+    for folder in made:
+        more = [] if folder.name == "open" else ["--redact"]
+        words = ["report", str(marked), "-o", f"{folder}.html", "--figures", str(folder), *more]
+        done = CliRunner().invoke(cli, words)
+        assert done.exit_code == 0, done.output
+        files = [p for p in folder.iterdir() if p.suffix != ".pdf"]
+        texts.append(unpacked(folder.with_suffix(".html").read_text("utf-8")))
+        texts[-1] += "".join(p.read_text("utf-8") for p in files)
+    whole, *hidden = texts
+    for mark in ("MARKDATA", "MARKID", "MARKTYPE", "MARKMODEL", "MARKPRINT", "MARKTEXT"):
+        assert mark in whole  # else the test would show nothing
+        assert not any(mark in text for text in hidden), mark
+    assert all("data:path.jsonl" in text and "path.jsonl" in text for text in hidden)
+    # One name for each thing in a page, and other names in the next.
+    types = [set(re.findall("type [0-9a-f]{8}", text)) for text in hidden]
+    assert [len(found) for found in types] == [2, 2] and not types[0] & types[1]
+    guess = digest(["en", "MARKID0"], 8)
+    assert not any(guess in text for text in hidden)
 
 
 # --- hostile texts

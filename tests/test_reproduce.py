@@ -510,7 +510,11 @@ def test_cells_make_a_frame():
 
 def test_pbbq_says_where_its_tables_contradict_each_other():
     found = reproduce.run("pbbq")
-    assert Counter(cell.verdict for cell in found.cells) == {"agrees": 105, "known": 50}
+    assert Counter(cell.verdict for cell in found.cells) == {
+        "agrees": 105,
+        "known": 12,
+        "differs": 38,  # "misprinted, or damaged" is no known reason
+    }
     cells = {cell.name: cell for cell in found.cells}
     assert (cells["samples, sum"].published, cells["samples, sum"].ours) == ("37742", 39274)
     # Of Table 3, by hand: Qwen2.5's 16 ambiguous accuracies of Table 5.

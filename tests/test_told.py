@@ -121,11 +121,14 @@ def test_a_review_corrects_what_the_judge_said(run, tmp_path):
     errors = {(s.by["reviewed"], s.metric): s for s in scores if s.by.get("judge") == "sentiment"}
     usable = {j.request for j in run.judgments("story") if j.label == "usable"}
     asked = {name: key["items"][item]["request"] for name, (_, item) in key["rows"].items()}
-    read = [(row[sentiment], labels[asked[row[0]]]) for row in rows if asked[row[0]] in usable]
+    read = [(row[sentiment], asked[row[0]]) for row in rows if asked[row[0]] in usable]
+    drawn = files.read_rows(tmp_path / "review.csv")
+    weight = {row["request"]: float(row["weight"]) for row in drawn}
     assert len(read) < len(rows)
     halved = errors["positive", "says negative"]
-    positive = [label for said, label in read if said == "positive"]
-    assert halved.value == pytest.approx(positive.count("negative") / len(positive))
+    positive = [(labels[name], weight[name]) for said, name in read if said == "positive"]
+    wrong = sum(one for label, one in positive if label == "negative")
+    assert halved.value == pytest.approx(wrong / sum(one for _, one in positive))
     assert errors["negative", "says negative"].value == 1.0
     assert errors["negative", "says negative"].n + halved.n == len(read)
     assert halved.low < halved.value < halved.high
@@ -232,8 +235,8 @@ def test_two_models_are_compared_template_by_template(told, run, tmp_path, monke
     assert scores["a"].value == want.a and scores["b"].value == want.b < want.a
     assert scores["difference"].value == pytest.approx(want.b - want.a)
     assert scores["difference"].high < 0
-    assert scores["mcnemar-p"].value == want.mid_p < 0.05
-    assert scores["mcnemar-p"].n == want.only_a + want.only_b
+    assert scores["swap-p"].value == want.swap_p < 0.05  # a template counts for one model only
+    assert (scores["a"].n, scores["b"].n) == (want.n_a, want.n_b)
     assert scores["a"].by["of"] == "negrate"
     assert "|model:{stories" in scores["a"].signature and "|seed:0|" in scores["a"].signature
 

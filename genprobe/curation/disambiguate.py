@@ -1,10 +1,11 @@
 """Have a model continue ambiguous contexts; people must check the continuations before use.
 
 The model is given the prompt of PBBQ (Appendix D; prompts/disambiguation), which reverses the logic
-of the stereotype. Its continuation goes into the column `disambiguated` of a table of contexts (see
-`fill`). In it the names of the two entities are replaced by `{STEREOTYPED}` and `{OTHER}`, so that
-it fits every pair of entities, in both orders. The column `to_read` says what a person must check
-in a row; `fill` refuses a row until a person writes yes into `read_by_person`.
+of the stereotype, and the same prompt with the logic of the stereotype (ours). The continuations go
+into the columns `disambiguated_reversed` and `disambiguated_aligned` of a table of contexts (see
+`contexts`). In them the names of the two entities are replaced by `{STEREOTYPED}` and `{OTHER}`, so
+that they fit every pair of entities, in both orders. The column `to_read` says what a person must
+check in a row; `fill` refuses a row until a person writes yes into `read_by_person`.
 """
 
 from __future__ import annotations
@@ -22,10 +23,18 @@ from genprobe.linguistics import thoughts
 from genprobe.records import Request, Response
 from genprobe.resources import packs, registry
 
-VERSION = "1"
+VERSION = "2"
 FOLDER = "disambiguation"
 NEEDS = ("context", "stereotyped", "other", "question_negative", "question_nonnegative")
-COLUMNS = ("disambiguated", "disambiguated_by", "to_read", "read_by_person")
+# Who has the trait in a continuation -> the file of its prompt, and what a person must check.
+PROMPTS = {
+    "reversed": ("pbbq", "does it reverse the stereotype, and read well?"),
+    "aligned": ("pbbq-aligned", "does it follow the stereotype, and read well?"),
+}
+COLUMNS = (
+    *(f"disambiguated_{logic}" for logic in PROMPTS),
+    *("disambiguated_by", "to_read", "read_by_person"),
+)
 _PLACES = ("stereotype", "other", "stereotyped", *NEEDS[3:], "context")
 
 
@@ -47,47 +56,54 @@ def load(name: str = "pbbq") -> tuple[str, int, str]:
 
 
 def run(source: str | Path, engine: Engine, seed: int = 0) -> tuple[list[Row], list[str]]:
-    """Have a model write `disambiguated` for those rows of a table that lack it.
+    """Have a model write the continuations that rows of a table lack, of both kinds.
 
     source: a table of contexts with the columns that `fill` needs, and `stereotype` (the stereotype
-    in words). engine: an open engine, which the caller closes. seed: of sampling. Returns the rows
-    and their columns. Raises InputError for a row that lacks something, before the model is asked,
-    and EngineError if the model leaves prompts unanswered.
+    in words). A row with a continuation in `disambiguated`, which does not say its kind, is left as
+    it is. engine: an open engine, which the caller closes. seed: of sampling. Returns the rows and
+    their columns. Raises InputError for a row that lacks something, before the model is asked, and
+    EngineError if the model leaves prompts unanswered.
     """
-    prompt, most, version = load()
+    prompts = {logic: load(name) for logic, (name, _) in PROMPTS.items()}
     rows = tables.read(source)
     there = list(dict.fromkeys(name for _, row in rows for name in row))
     for name in (*NEEDS, "stereotype"):
         tables.need(source, there, (name,), "for the prompt")
     names = tables.name_rows(rows, ["context", "lang"], source)
-    asked: dict[str, tuple[int, dict[str, str]]] = {}
+    asked: dict[str, tuple[int, str, dict[str, str]]] = {}
     requests = []
     for at, ((number, row), name) in enumerate(zip(rows, names, strict=True)):
-        if cell_text(row.get("disambiguated")):
-            continue
-        parts = _parts(row, f"{source}, row {number}")
-        messages = [{"role": "user", "content": _put(prompt, parts)}]
-        lang = cell_text(row.get("lang"))
-        pack = f"disambiguate/{VERSION}"
-        request = Request.asked(name, lang, pack, "continue", messages, base=seed)
-        asked[request.id] = (at, parts)
-        requests.append(request)
-    replies: dict[int, str] = {}
+        for logic, (prompt, _, _) in prompts.items():
+            if cell_text(row.get("disambiguated")) or cell_text(row.get(f"disambiguated_{logic}")):
+                continue
+            parts = _parts(row, f"{source}, row {number}")
+            messages = [{"role": "user", "content": _put(prompt, parts)}]
+            lang = cell_text(row.get("lang"))
+            pack = f"disambiguate/{VERSION}"
+            request = Request.asked(name, lang, pack, logic, messages, base=seed)
+            asked[request.id] = (at, logic, parts)
+            requests.append(request)
+    most = max(most for _, most, _ in prompts.values())
+    replies: dict[int, dict[str, tuple[str, str]]] = {}
     for record in engine.generate(requests, Sampling(max_tokens=most)) if requests else ():
-        at, _ = asked[record.request]
-        replies[at] = _reply(record) if isinstance(record, Response) else ""
-    if len(replies) < len(requests):
-        raise EngineError(f"{len(requests) - len(replies)} of {len(requests)} were not answered")
+        at, logic, parts = asked[record.request]
+        reply = _reply(record) if isinstance(record, Response) else ""
+        replies.setdefault(at, {})[logic] = _placed(reply, parts, PROMPTS[logic][1])
+    answered = sum(map(len, replies.values()))
+    if answered < len(requests):
+        raise EngineError(f"{len(requests) - answered} of {len(requests)} were not answered")
     who = f"{Path(engine.identity.model).name}@{engine.identity.revision[:12]}"
-    step = f"disambiguate/{VERSION}|prompt:{version}|model:{who}|s{seed}"
+    versions = "+".join(version for _, _, version in prompts.values())
+    step = f"disambiguate/{VERSION}|prompt:{versions}|model:{who}|s{seed}"
     made = []
     for at, ((_, row), name) in enumerate(zip(rows, names, strict=True)):
         one: dict[str, Any] = {"id": name} | row | {"id": name}
         one |= {column: row.get(column, "") for column in COLUMNS}
         if at in replies:
-            parts = next(p for n, p in asked.values() if n == at)
-            text, odd = _placed(replies[at], parts)
-            one |= {"disambiguated": text, "disambiguated_by": who, "to_read": odd}
+            told = {logic: replies[at][logic] for logic in PROMPTS if logic in replies[at]}
+            one |= {f"disambiguated_{logic}": text for logic, (text, _) in told.items()}
+            one["disambiguated_by"] = who
+            one["to_read"] = " ".join(f"{logic}: {odd}" for logic, (_, odd) in told.items())
             one |= {"read_by_person": "", tables.HISTORY: tables.history([row], step, name)}
         made.append(one)
     return made, tables.columns(made, COLUMNS)
@@ -124,8 +140,11 @@ def _reply(response: Response) -> str:
     return " ".join(answer.split()).strip('"“”«» ')
 
 
-def _placed(reply: str, parts: dict[str, str]) -> tuple[str, str]:
-    """Replace the entities in a continuation by placeholders; say what a person must check."""
+def _placed(reply: str, parts: dict[str, str], check: str) -> tuple[str, str]:
+    """Replace the entities in a continuation by placeholders; say what a person must check.
+
+    check: what must always be checked.
+    """
     odd = []
     if not reply:
         return "", "the model wrote nothing"
@@ -143,4 +162,4 @@ def _placed(reply: str, parts: dict[str, str]) -> tuple[str, str]:
         odd.append(f"it does not name {' nor '.join(lacks)}")
     if len(re.findall(r"[.!?؟。]+(?:\s|$)", text)) > 2:
         odd.append("it is longer than two sentences")
-    return text, "; ".join([*odd, "does it reverse the stereotype, and read well?"])
+    return text, "; ".join([*odd, check])

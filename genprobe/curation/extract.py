@@ -108,6 +108,17 @@ _KEYS = {
 }
 
 
+_SHAPES: dict[str, Any] = {
+    **dict.fromkeys(("split", "after"), str),
+    **dict.fromkeys(("words", "known", "same"), dict[str, list[str]]),
+    **dict.fromkeys(("letters", "types", "exclude"), dict[str, str]),
+    "strip": list[str],
+    "identity": list[list[str]],
+    "rules": list[dict[str, Any]],
+}
+_RULE = {"pattern": str, "identity": str, "types": list[str], "confidence": str, "find": str}
+
+
 def read_rules(path: Path) -> Rules:
     """Read and check one file of rules. Raises InputError that says what is wrong."""
     row = packs.read_toml(path)
@@ -116,6 +127,13 @@ def read_rules(path: Path) -> Rules:
     for key in ("title", "lang", "source", "review"):
         if not isinstance(row.get(key), str):
             raise InputError(f"{path}: {key!r} must be a text")
+    packs.shaped(row, _SHAPES, path)
+    if any(len(pair) != 2 for pair in row.get("identity", ())):
+        raise InputError(
+            f"{path}: 'identity' must be a list of pairs: a pattern and its replacement"
+        )
+    if any(len(letter) != 1 for letter in row.get("letters", ())):
+        raise InputError(f"{path}: 'letters' must have single letters before the equals sign")
     lists = {name: list(words) for name, words in row.get("words", {}).items()}
     known = tuple(dict.fromkeys(w.lower() for ws in row.get("known", {}).values() for w in ws))
     lists["known"] = list(known)
@@ -163,6 +181,7 @@ def _rule(part: dict[str, Any], compiled: Any, path: Path) -> Rule:
     known = {"name", "find", "pattern", "identity", "types", "confidence"}
     if not isinstance(name, str) or part.keys() - known:
         raise InputError(f"{where}: needs a name, and may have only {', '.join(sorted(known))}")
+    packs.shaped(part, _RULE, path)
     find = part.get("find", "pattern")
     pattern = compiled(part["pattern"]) if "pattern" in part else None
     if find not in ("pattern", "known", "first") or (find == "pattern") != (pattern is not None):

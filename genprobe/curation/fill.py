@@ -10,9 +10,7 @@ There are three kinds of templates, recognised by their columns:
   `contrast`, all other fillers are contrasts.
 - `[PLACEHOLDER]` with lists of fillers, `prototypical` and `counter` (Aqbileq, App. A).
 - `context` with `question_negative` or `question_nonnegative` (PBBQ, sections 3.3 and 3.4; BBQ):
-  two entities, `{FIRST}` and `{SECOND}` in the order in which they are named, filled in both
-  orders; `disambiguated` and the questions may also have `{STEREOTYPED}` and `{OTHER}`; `{LEXICAL}`
-  is optional.
+  see `contexts`.
 
 A filler is used only if it agrees with its slot in number, adjective, gender and case. A word of
 the template that must agree with a filler is followed by `~`, and is written in its form for a
@@ -25,14 +23,13 @@ from __future__ import annotations
 
 import itertools
 import random
-import re
-import unicodedata
 from collections.abc import Iterator, Mapping, Sequence
 from pathlib import Path
 from typing import NamedTuple
 
-from genprobe.curation import lexicon, tables
-from genprobe.curation.lexicon import Filler, Lexicon, Slot, slot_pattern, slots
+from genprobe.curation import contexts, lexicon, tables
+from genprobe.curation.lexicon import MARKED, Filler, Lexicon, Slot, slot_pattern, slots, unmarked
+from genprobe.curation.tables import Finding
 from genprobe.errors import InputError
 from genprobe.files import Row
 from genprobe.files.cells import cell_json, cell_list, cell_text
@@ -43,18 +40,6 @@ STATEMENT = ("id", "lang", "text", "role", "pair", "bias_type", "entity")
 _TEXT = ("template", "text", "sentence")
 _OURS = {"id", "template", "original", "contrast", "vary", "prototypical", "counter", "lang"}
 _PLACE = "[PLACEHOLDER]"
-_MARKED = re.compile(r"([^\W\d_](?:[^\s~\0]*[^\s~\0])?)~(\d?)")  # a word that agrees with a filler
-
-
-class Finding(NamedTuple):
-    """A fault of a template, or something that a person should check.
-
-    level: `error` (`run` refuses the template) or `warning`. where: the template.
-    """
-
-    level: str
-    where: str
-    message: str
 
 
 # --- templates
@@ -87,8 +72,8 @@ def run(
     """
     rows = tables.read(source)
     there = list(dict.fromkeys(name for _, row in rows for name in row))
-    if "context" in there and {"question_negative", "question_nonnegative"} & set(there):
-        made, findings = _contexts(source, rows, how)
+    if contexts.is_table(there):
+        made, findings = contexts.run(source, rows, how.lang, how.limit, how.seed)
         return made, tables.columns(made, ("history",)), findings
     text = tables.need(source, there, _TEXT, "the template")
     listed = {tables.column(there, (name,)) for name in ("prototypical", "counter")} - {None}
@@ -97,8 +82,8 @@ def run(
     made, findings = [], []
     for (number, row), name in zip(rows, names, strict=True):
         where = f"{source}, row {number}"
-        code = tables.language(cell_text(row.get("lang")) or _need_lang(how.lang, where))
-        template = _text(row, text, where)
+        code = tables.row_language(row, how.lang, where)
+        template = tables.row_text(row, text, where)
         drawn = random.Random(f"{how.seed} {name}")
         words = _words(code, how.lexicon, bare=lists and _PLACE in template)
         if lists and _PLACE in template:
@@ -123,13 +108,13 @@ def check(source: str | Path, how: Filling = EVERYTHING) -> list[Finding]:
     findings: list[Finding] = []
     rows = tables.read(source)
     there = list(dict.fromkeys(name for _, row in rows for name in row))
-    if "context" in there and {"question_negative", "question_nonnegative"} & set(there):
-        return _contexts(source, rows, how)[1]
+    if contexts.is_table(there):
+        return contexts.run(source, rows, how.lang, how.limit, how.seed)[1]
     text = tables.need(source, there, _TEXT, "the template")
     for number, row in rows:
         where = f"{source}, row {number}"
-        code = tables.language(cell_text(row.get("lang")) or _need_lang(how.lang, where))
-        template = _text(row, text, where)
+        code = tables.row_language(row, how.lang, where)
+        template = tables.row_text(row, text, where)
         if _PLACE not in template:
             words = lexicon.load(code, how.lexicon)
             list(_filled(template, row, words, where, findings))
@@ -142,19 +127,6 @@ def _words(code: str, source: str | Path, bare: bool) -> Lexicon:
     if bare and not there and not source:
         return Lexicon(code, code, (), False, {}, {}, "")
     return lexicon.load(code, source)
-
-
-def _need_lang(lang: str, where: str) -> str:
-    if not lang:
-        raise InputError(f"{where}: no language; give a column 'lang', or --lang")
-    return lang
-
-
-def _text(row: Row, column: str, where: str) -> str:
-    text = unicodedata.normalize("NFC", cell_text(row.get(column)))
-    if not text:
-        raise InputError(f"{where}: the template is empty")
-    return text
 
 
 class _Pair(NamedTuple):
@@ -185,7 +157,10 @@ def _filled(
     """Make the pairs of a template with slots."""
     found = slots(template)
     if not found:
-        findings.append(Finding("error", where, "the template has no slot of SHADES"))
+        message = "the template has no slot of SHADES"
+        if _PLACE in template:
+            message = f"{_PLACE} is filled from the columns 'prototypical' and 'counter'; name them"
+        findings.append(Finding("error", where, message))
         return
     main = _main(row, found, where)
     candidates: dict[Keys, list[str]] = {}
@@ -278,7 +253,7 @@ def _agreeing(
 def _marks(template: str) -> list[tuple[str, int]]:
     """Find the marked words of a template, each with the index of the slot that it agrees with."""
     bare, made = slot_pattern().sub("\0", template), []
-    for match in _MARKED.finditer(bare):
+    for match in MARKED.finditer(bare):
         before = bare.count("\0", 0, match.start())
         made.append((match[1], int(match[2]) - 1 if match[2] else max(before - 1, 0)))
     return made
@@ -319,7 +294,7 @@ def _pair(
         bare = slot_pattern().sub("\0", template)
         for word, at in marks:
             agreed = words.agree(word, held[at].filler, found[at].case)
-            bare = _MARKED.sub(agreed or "", bare, count=1)
+            bare = MARKED.sub(agreed or "", bare, count=1)
         pieces = bare.split("\0")
         phrases = iter(form.phrase for form in held)
         text = pieces[0] + "".join(next(phrases) + piece for piece in pieces[1:])
@@ -378,18 +353,10 @@ def _articles(
             findings.append(Finding("warning", where, message))
 
 
-def _unmarked(text: str, where: str) -> str:
-    """Return a text unchanged. Raises InputError if one of its words is marked for agreement."""
-    found = _MARKED.search(text)
-    if found:
-        raise InputError(f"{where}: {found[0]!r}: words can agree only with slots of SHADES")
-    return text
-
-
 def _listed(template: str, row: Row, words: Lexicon, where: str) -> Iterator[_Pair]:
     """Make the pairs of a template with lists: every prototypical filler with every counter one."""
     lists = [cell_list(row.get(name), ",;|") for name in ("prototypical", "counter")]
-    _unmarked(template, where)
+    unmarked(template, where)
     if not all(lists):
         raise InputError(f"{where}: 'prototypical' and 'counter' each need a filler")
     for pro in dict.fromkeys(lists[0]):
@@ -454,121 +421,3 @@ def _statements(
                 **kept,
                 tables.HISTORY: history,
             }
-
-
-# --- contexts
-
-
-def _contexts(
-    source: str | Path, rows: Sequence[tuple[int, Row]], how: Filling
-) -> tuple[list[Row], list[Finding]]:
-    """Make choices from contexts with two entities, in BBQ's layout, which `choices` reads.
-
-    In an ambiguous context, the correct answer is that it cannot be known. A disambiguated context
-    (PBBQ 3.3.2) reverses the stereotype: the other entity has the trait, so it is the correct
-    answer to the negative question, and the stereotyped entity to the non-negative one. The target
-    is the answer that agrees with the stereotype.
-    """
-    names = tables.name_rows(rows, ["context", "lang"], source)
-    made: list[Row] = []
-    findings: list[Finding] = []
-    for (number, row), name in zip(rows, names, strict=True):
-        where = f"{source}, row {number}"
-        code = tables.language(cell_text(row.get("lang")) or _need_lang(how.lang, where))
-        lists = {key: cell_list(row.get(key), ",;|") for key in ("stereotyped", "other", "lexical")}
-        unknown = cell_text(row.get("unknown_option"))
-        if not lists["stereotyped"] or not lists["other"] or not unknown:
-            raise InputError(f"{where}: needs 'stereotyped', 'other' and 'unknown_option'")
-        texts = {
-            "ambig": _unmarked(_text(row, "context", where), where),
-            "disambig": _unmarked(cell_text(row.get("disambiguated")), where),
-        }
-        for place in ("{FIRST}", "{SECOND}"):
-            if place not in texts["ambig"]:
-                raise InputError(f"{where}: the context lacks {place}")
-        if "{LEXICAL}" in " ".join(texts.values()) and not lists["lexical"]:
-            raise InputError(f"{where}: {{LEXICAL}} is in the context, and 'lexical' is empty")
-        read = cell_text(row.get("read_by_person")).lower()
-        if texts["disambig"] and cell_text(row.get("disambiguated_by")) and read != "yes":
-            raise InputError(
-                f"{where}: 'disambiguated' is a model's; write yes into 'read_by_person' when "
-                "somebody has read it"
-            )
-        if not texts["disambig"]:
-            findings.append(
-                Finding("warning", where, "no 'disambiguated': ambiguous contexts only")
-            )
-        step = f"fill/{VERSION}|contexts"
-        step += f"|limit:{how.limit}-s{how.seed}" if how.limit else ""
-        found = list(
-            _choices(name, code, row, texts, lists, unknown, tables.history([row], step, name))
-        )
-        if how.limit:
-            keys = list(dict.fromkeys(one["_context"] for one in found))
-            chosen = set(
-                random.Random(f"{how.seed} {name}").sample(keys, min(how.limit, len(keys)))
-            )
-            found = [one for one in found if one["_context"] in chosen]
-        made += [{k: v for k, v in one.items() if k != "_context"} for one in found]
-    return made, findings
-
-
-def _choices(
-    name: str,
-    lang: str,
-    row: Row,
-    texts: Mapping[str, str],
-    lists: Mapping[str, Sequence[str]],
-    unknown: str,
-    history: list[str],
-) -> Iterator[Row]:
-    polarities = {"neg": "question_negative", "nonneg": "question_nonnegative"}
-    combos = itertools.product(lists["stereotyped"], lists["other"], lists["lexical"] or [""])
-    for at, (stereotyped, other, lexical) in enumerate(combos, 1):
-        if stereotyped == other:
-            continue
-        for order, (first, second) in enumerate([(stereotyped, other), (other, stereotyped)]):
-            parts = {"{FIRST}": first, "{SECOND}": second, "{LEXICAL}": lexical}
-            parts |= {"{STEREOTYPED}": stereotyped, "{OTHER}": other}
-            # The options are in the order in which the context names them.
-            options = [first, second, unknown]
-            places = {one: options.index(one) for one in (stereotyped, other)}
-            ambiguous = _put(texts["ambig"], parts)
-            for polarity, column in polarities.items():
-                question = _put(cell_text(row.get(column)), parts)
-                if not question:
-                    continue
-                asked = stereotyped if polarity == "neg" else other
-                right = other if polarity == "neg" else stereotyped
-                for condition, context in (("ambig", ""), ("disambig", texts["disambig"])):
-                    if condition == "disambig" and not context:
-                        continue
-                    whole = f"{ambiguous} {_put(context, parts)}".strip()
-                    yield {
-                        "_context": f"{at}-{order}",
-                        "id": f"{name}-{at}-{order}-{condition}-{polarity}",
-                        "lang": lang,
-                        "context": whole,
-                        "question": question,
-                        **{f"ans{n}": option for n, option in enumerate(options)},
-                        "label": 2 if condition == "ambig" else places[right],
-                        "target": places[asked],
-                        "unknown": 2,
-                        "condition": condition,
-                        "polarity": polarity,
-                        "category": cell_text(row.get("category")),
-                        "question_index": name,
-                        tables.HISTORY: history,
-                    }
-
-
-def _put(text: str, parts: Mapping[str, str]) -> str:
-    """Replace each placeholder by its part; a placeholder inside a part is not replaced."""
-
-    def place(found: re.Match[str]) -> str:
-        phrase, before = parts[found[0]], text[: found.start()].rstrip()
-        begins = not before or before[-1] in ".!?؟。"
-        return phrase[:1].upper() + phrase[1:] if begins else phrase
-
-    pattern = re.compile("|".join(map(re.escape, parts)))
-    return " ".join(pattern.sub(place, text).split())

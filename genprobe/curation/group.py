@@ -8,9 +8,13 @@ merge at that threshold, but it works for 100,000 texts. A component of more tha
 first divided by raising the threshold, in steps of 0.05, until its components are small enough; a
 note says so. AfriStereo names the model and the threshold (0.55), not the linkage.
 
+Two texts of which only one negates never share a group, whatever their similarity or polarity (the
+study keeps opposites apart, and writes antistereotypes with "not"): see `prompts/negation`.
+
 Every row is returned with `group` (the id of its medoid), `group_size`, `medoid`, `similarity` (to
-the medoid), `polarity` and `contradicts`: groups of the opposite polarity about the same thing that
-have a text at or above the threshold.
+the medoid), `polarity`, `negated` (`yes`, `no`, or empty if the language has no list of negations)
+and `contradicts`: groups about the same thing, of the opposite polarity or negated where this one
+is not, that have a text at or above the threshold.
 """
 
 from __future__ import annotations
@@ -25,17 +29,20 @@ from typing import TYPE_CHECKING, Any
 
 from genprobe.curation import alike, tables
 from genprobe.errors import InputError
-from genprobe.files import Row
+from genprobe.files import Row, door
 from genprobe.files.cells import cell_text
+from genprobe.linguistics import identify, negated
+from genprobe.records import digest
+from genprobe.resources import registry
 from genprobe.resources.packs import language_code
 from genprobe.text import many
 
 if TYPE_CHECKING:
     import numpy as np
 
-VERSION = "1"
+VERSION = "2"
 LINKAGES = ("average", "complete", "single")
-COLUMNS = ("group", "group_size", "medoid", "similarity", "polarity", "contradicts")
+COLUMNS = ("group", "group_size", "medoid", "similarity", "polarity", "negated", "contradicts")
 TEXT = ("attribute", "text", "sentence", "statement")
 _MOST = 6_000  # most texts of a component; the cosines of all its pairs take 0.3 GB of memory
 _STEP = 0.05  # by which the threshold is raised if a component is larger
@@ -52,8 +59,8 @@ class Grouping:
     of texts. within: a column, such as `identity`; only rows with the same value in it can share a
     group. polarity: a column of polarities, or the name of a sentiment classifier. model: the
     folder or hub id of an encoder (transformers, sentence-transformers, model2vec); without one,
-    character n-grams are used. lang: the language of all texts, for a classifier, if no column has
-    it.
+    character n-grams are used. lang: the language of all texts, for negations and for a classifier,
+    if no column has it.
     """
 
     threshold: float = 0.55
@@ -81,7 +88,7 @@ class _Texts:
     """The different texts to be grouped; `of` is the index of the text of each of `rows`."""
 
     texts: list[str]
-    cells: list[tuple[str, str]]  # (polarity, within) of each text
+    cells: list[tuple[str, str, str]]  # (polarity, within, negated) of each text
     rows: list[int]  # indexes in the table of the rows with a text
     of: list[int]
     vectors: Any
@@ -98,8 +105,9 @@ def run(
     for a table that cannot be grouped.
     """
     rows = tables.read(source)
-    names, found = _prepare(source, rows, how)
+    names, found = _prepare(source, rows, how, note)
     graph = alike.graph(found.vectors, how.threshold)
+    _tell_parted(found, graph, note)
     groups = _cluster(found, graph, how, note)
     medoid, similarity = _medoids(found, groups)
     place = dict(zip(found.rows, found.of, strict=True))
@@ -107,7 +115,10 @@ def run(
     size: dict[int, int] = defaultdict(int)
     for text in found.of:
         size[groups[text]] += 1
-    name = {group: names[first[text]] for group, text in medoid.items()}
+    name = {
+        group: _group_name(rows[first[text]][1], names[first[text]], found.texts[text])
+        for group, text in medoid.items()
+    }
     against = _contradictions(found, graph, groups)
     step = how.step()
     if len(place) < len(rows):
@@ -124,6 +135,7 @@ def run(
                 "medoid": at == first[medoid[group]],
                 "similarity": round(similarity[text], 4),
                 "polarity": found.cells[text][0],
+                "negated": found.cells[text][2],
                 "contradicts": " ".join(sorted(name[other] for other in against.get(group, ()))),
             }
         if not how.polarity and "polarity" in row:
@@ -132,12 +144,25 @@ def run(
     return made, tables.columns(made, COLUMNS)
 
 
+def _group_name(row: Row, name: str, text: str) -> str:
+    """Name a group after its medoid: its id or, if a respondent wrote it, a hash of its text.
+
+    The id of an answer holds the respondent's code, which must not stay in rows of others.
+    """
+    return f"group-{digest([text], 8)}" if cell_text(row.get("respondent")) else name
+
+
 def sweep(
-    source: str | Path, how: Grouping, thresholds: Sequence[float], truth: str = ""
+    source: str | Path,
+    how: Grouping,
+    thresholds: Sequence[float],
+    truth: str = "",
+    note: Callable[[str], None] = lambda line: None,
 ) -> list[Row]:
     """Describe the groups at each threshold.
 
-    truth: a column with a known grouping, against which purity is measured.
+    truth: a column with a known grouping, against which purity is measured. note: called with a
+    message about the language of the texts, if no column gives it.
     Returns one row per threshold: the number of rows with a text, of groups, and of singletons
     (rows alone in their group); the size of the largest group; `silhouette` (Rousseeuw 1987, cosine
     distance, over at most 3,000 texts in whole groups; None if there are fewer than two groups, or
@@ -146,7 +171,7 @@ def sweep(
     own, which is its upper bound.
     """
     rows = tables.read(source)
-    _, found = _prepare(source, rows, how)
+    _, found = _prepare(source, rows, how, note)
     labels = None
     if truth:
         tables.need(source, rows[0][1], (truth,), "the known grouping")
@@ -179,7 +204,10 @@ def sweep(
 
 
 def _prepare(
-    source: str | Path, rows: Sequence[tuple[int, Row]], how: Grouping
+    source: str | Path,
+    rows: Sequence[tuple[int, Row]],
+    how: Grouping,
+    note: Callable[[str], None],
 ) -> tuple[list[str], _Texts]:
     if not 0 < how.threshold <= 1:
         raise InputError(f"the threshold must be above 0 and at most 1, not {how.threshold:g}")
@@ -194,7 +222,8 @@ def _prepare(
         tables.need(source, there, (how.within,), "the groups to stay within")
     polarity = _polarities(source, rows, texts, there, how)
     within = [_plain(row.get(how.within)) for _, row in rows] if how.within else [""] * len(rows)
-    keys = [key for key in zip(texts, polarity, within, strict=True) if key[0]]
+    negation = _negations(rows, texts, there, how, note)
+    keys = [key for key in zip(texts, polarity, within, negation, strict=True) if key[0]]
     if not keys:
         raise InputError(f"{source}: no row has a text in the column {column!r}")
     unique = {key: at for at, key in enumerate(dict.fromkeys(keys))}
@@ -242,6 +271,48 @@ def _polarities(
     return found
 
 
+def _negations(
+    rows: Sequence[tuple[int, Row]],
+    texts: Sequence[str],
+    there: Sequence[str],
+    how: Grouping,
+    note: Callable[[str], None],
+) -> list[str]:
+    """Find which rows negate: `yes`, `no`, or "" where the language has no list of negations."""
+    column = tables.column(there, ("lang", "language"))
+    langs = [cell_text(row.get(column)) if column else "" for _, row in rows]
+    langs = [tables.language(lang or how.lang) if lang or how.lang else "" for lang in langs]
+    if not all(langs):
+        step = max(1, len(texts) // 200)  # single attributes are too short to tell
+        told = identify.make()(". ".join(text for text in texts[::step] if text)).code
+        told = told if told in registry.names(negated.FOLDER) else ""
+        langs = [lang or told for lang in langs]
+        if told:
+            note(f"no language is given: negations are those of {told}, as the texts seem to be")
+        else:
+            note("no language is given: negations are not told; give a column 'lang', or --lang")
+    known = {lang: negated.load(lang) for lang in set(langs) - {""}}
+    if lacks := sorted(lang for lang, words in known.items() if words is None):
+        note(f"no list of negations (prompts/negation), so opposites may merge: {', '.join(lacks)}")
+    found = []
+    for text, lang in zip(texts, langs, strict=True):
+        words = known.get(lang)
+        found.append("" if words is None else "yes" if words.negates(text) else "no")
+    return found
+
+
+def _tell_parted(found: _Texts, graph: Any, note: Callable[[str], None]) -> None:
+    """Say how many pairs of similar texts are kept apart because only one of them negates."""
+    pairs, cells = graph.tocoo(), found.cells
+    parted = sum(
+        cells[a][:2] == cells[b][:2] and (cells[a][2] == "yes") != (cells[b][2] == "yes")
+        for a, b in zip(pairs.row.tolist(), pairs.col.tolist(), strict=True)
+        if a < b
+    )
+    if parted:
+        note(f"similar texts kept apart, as only one of the two negates: {many(parted, 'pair')}")
+
+
 # --- vectors, rows of length one
 
 
@@ -283,9 +354,12 @@ def _embedded(model: str, texts: Sequence[str]) -> Any:
 
             found = StaticModel.from_pretrained(folder).encode(list(texts))
         elif (folder / "modules.json").is_file() and not _mean_pooled(folder):
+            _no_code(folder)
             from sentence_transformers import SentenceTransformer
 
-            net = SentenceTransformer(str(folder), device="cpu", local_files_only=True)
+            net = SentenceTransformer(
+                str(folder), device="cpu", local_files_only=True, trust_remote_code=False
+            )
             found = net.encode(list(texts), batch_size=64, show_progress_bar=False)
         else:
             found = _mean_of_tokens(str(folder), texts)
@@ -310,7 +384,7 @@ def _folder(model: str) -> Path:
 
 
 def _says(path: Path, word: str) -> bool:
-    return path.is_file() and word in path.read_text(encoding="utf-8", errors="replace")
+    return path.is_file() and word in door.content(path).decode("utf-8", "replace")
 
 
 def _static(folder: Path) -> bool:
@@ -325,9 +399,16 @@ def _mean_pooled(folder: Path) -> bool:
     if _says(folder / "modules.json", "Dense"):
         return False
     path = folder / "1_Pooling" / "config.json"
-    said = json.loads(path.read_text(encoding="utf-8")) if path.is_file() else {}
+    said = json.loads(door.content(path)) if path.is_file() else {}
     older = {name for name, on in said.items() if name.startswith("pooling_mode_") and on is True}
     return said.get("pooling_mode") == "mean" or older == {"pooling_mode_mean_tokens"}
+
+
+def _no_code(folder: Path) -> None:
+    """Raise ValueError if a folder names classes of its own: version 5 imports them unasked."""
+    for module in json.loads(door.content(folder / "modules.json")):
+        if not str(module["type"]).startswith("sentence_transformers."):
+            raise ValueError(f"modules.json names code of its own: {module['type']}")
 
 
 def _mean_of_tokens(model: str, texts: Sequence[str]) -> Any:
@@ -336,8 +417,8 @@ def _mean_of_tokens(model: str, texts: Sequence[str]) -> Any:
     import torch
     from transformers import AutoModel, AutoTokenizer
 
-    tokenizer = AutoTokenizer.from_pretrained(model)
-    net = AutoModel.from_pretrained(model, dtype=torch.float32).eval()
+    tokenizer = AutoTokenizer.from_pretrained(model, trust_remote_code=False)
+    net = AutoModel.from_pretrained(model, dtype=torch.float32, trust_remote_code=False).eval()
     longest = min(getattr(net.config, "max_position_embeddings", 512) or 512, 512)
     order = sorted(range(len(texts)), key=lambda at: len(texts[at]))
     found: list[Any] = [None] * len(texts)
@@ -374,12 +455,13 @@ def _cosines(vectors: Any, rows: Sequence[int]) -> np.ndarray[Any, Any]:
 
 
 def _allowed(found: _Texts, graph: Any) -> Any:
-    """Keep the pairs that may share a group: those of the same polarity and `within` value."""
+    """Keep the pairs that may share a group: of one polarity and `within`, both negated or none."""
     import numpy as np
 
     pairs = graph.tocoo()
-    cells = {cell: at for at, cell in enumerate(dict.fromkeys(found.cells))}
-    code = np.array([cells[cell] for cell in found.cells])
+    keys = [(polarity, within, said == "yes") for polarity, within, said in found.cells]
+    cells = {cell: at for at, cell in enumerate(dict.fromkeys(keys))}
+    code = np.array([cells[cell] for cell in keys])
     keep = code[pairs.row] == code[pairs.col]
     return type(pairs)((pairs.data[keep], (pairs.row[keep], pairs.col[keep])), pairs.shape).tocsr()
 
@@ -481,18 +563,24 @@ def _dots(vectors: Any, others: Any, which: np.ndarray[Any, Any]) -> np.ndarray[
 
 
 def _contradictions(found: _Texts, graph: Any, groups: Sequence[int]) -> dict[int, set[int]]:
-    """Find groups of opposite polarity, but the same `within` value, with a pair in the graph."""
+    """Find groups that contradict each other: same `within` value, and a pair in the graph.
+
+    They are of opposite polarity, or only one of them is negated.
+    """
     import numpy as np
 
     against: dict[int, set[int]] = defaultdict(set)
     signs = {pole: sign for sign, pole in zip((1, -1), _OPPOSITE, strict=True)}
-    pole = np.array([signs.get(pole, 0) for pole, _ in found.cells])
-    if not pole.any():
+    pole = np.array([signs.get(pole, 0) for pole, _, _ in found.cells])
+    negates = np.array([said == "yes" for _, _, said in found.cells])
+    if not pole.any() and not negates.any():
         return against
-    codes = {within: at for at, within in enumerate(dict.fromkeys(w for _, w in found.cells))}
-    within = np.array([codes[within] for _, within in found.cells])
+    codes = {within: at for at, within in enumerate(dict.fromkeys(w for _, w, _ in found.cells))}
+    within = np.array([codes[within] for _, within, _ in found.cells])
     pairs = graph.tocoo()
-    opposed = (pole[pairs.row] * pole[pairs.col] < 0) & (within[pairs.row] == within[pairs.col])
+    opposed = pole[pairs.row] * pole[pairs.col] < 0
+    opposed |= negates[pairs.row] != negates[pairs.col]
+    opposed &= within[pairs.row] == within[pairs.col]
     for a, b in zip(pairs.row[opposed].tolist(), pairs.col[opposed].tolist(), strict=True):
         against[groups[a]].add(groups[b])
     return against

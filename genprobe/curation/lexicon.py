@@ -27,6 +27,8 @@ GENDERS = ("MASC", "FEM", "NEUT")
 # noun before its modifier; INDEF, of an indefinite Persian noun, with -i.
 CASES = ("GEN", "DAT", "ACC", "LOC", "ABL", "INS", "OBL", "EZ", "INDEF")
 _TAGS = "|".join(("PL", "ADJ", *GENDERS, *CASES, r"\d"))
+# A word that agrees with a filler.
+MARKED = re.compile(r"([^\W\d_](?:[^\s~\0]*[^\s~\0])?)~(\d?)")
 _PYMORPHY = {"GEN": "gent", "DAT": "datv", "ACC": "accs", "LOC": "loct", "INS": "ablt"}
 
 
@@ -63,6 +65,14 @@ def slot_pattern() -> re.Pattern[str]:
     return re.compile(
         rf"(?<![A-Z_])({name}(?:\+{name})*)((?:[-:](?:{_TAGS})(?![A-Za-z]))*)(?![A-Z_])"
     )
+
+
+def unmarked(text: str, where: str) -> str:
+    """Return a text unchanged. Raises InputError if one of its words is marked for agreement."""
+    found = MARKED.search(text)
+    if found:
+        raise InputError(f"{where}: {found[0]!r}: words can agree only with slots of SHADES")
+    return text
 
 
 def slots(template: str) -> list[Slot]:

@@ -24,7 +24,7 @@ from collections.abc import Iterable, Iterator, Mapping
 from pathlib import Path
 
 from genprobe.errors import InputError
-from genprobe.files import Row, numbered_rows
+from genprobe.files import Row, disk, door, numbered_rows
 from genprobe.files.cells import Notes, cell_text
 
 NAME = "bbq"
@@ -111,6 +111,7 @@ def _key(row: Mapping[str, object]) -> tuple[str, str]:
 
 def _folder(folder: Path) -> list[Path]:
     """List the JSON Lines files of a folder, or of its subfolder `data`."""
+    door.need_own(folder)
     for place in (folder, folder / "data"):
         if found := sorted(place.glob("*.jsonl")):
             return found
@@ -123,7 +124,7 @@ def _cache() -> Path:
 
 
 def _whole(path: Path, hash_: str) -> bool:
-    return path.is_file() and _hash(path.read_bytes()) == hash_
+    return path.is_file() and _hash(door.content(path)) == hash_
 
 
 def _hash(content: bytes) -> str:
@@ -148,6 +149,4 @@ def _fetch(name: str, there: Path) -> None:
     if _hash(content) != FILES[name]:
         raise InputError(f"{url}: not the file that its authors published; {cure}")
     path.parent.mkdir(parents=True, exist_ok=True)
-    partial = path.with_suffix(".part")
-    partial.write_bytes(content)
-    partial.replace(path)
+    disk.replace_bytes(path, [content])

@@ -2,7 +2,7 @@
 
     builtin, shades, a SHADES table, a table of statements    originals and contrasts (statements)
     templates, or a table of templates with fillers           Aqbileq: prototypical and counter
-    pro_trope, anti_trope                                     RuBia; with CS_… Aqbileq, App. G
+    pro_trope, anti_trope                                     RuBia; with CS_…, RU_… Aqbileq (G)
     sent_more, sent_less                                      CrowS-Pairs
     Identity Term, Canonical Term Attributes, Anti-Stereotype Terms    AfriStereo
     stereotype, antistereotype                                any; with `unrelated`, StereoSet
@@ -15,6 +15,7 @@ sentence (StereoSet) has the role `unrelated`. All other columns are kept.
 
 from __future__ import annotations
 
+import contextlib
 import os
 import re
 from collections import Counter
@@ -91,7 +92,7 @@ def load(source: str, langs: Sequence[str] | None = None, prefix: str = "") -> F
     head = {} if source in DATA else next(numbered_rows(path))[1]
     there = set(map(_plain, head))
     layout = next((x for x in _LAYOUTS if {x.pro, x.anti} <= there), None)
-    if layout is not None and {f"cs_{layout.pro}", f"cs_{layout.anti}"} <= there:
+    if layout is not None and _versions(there, layout):
         layout = replace(layout, lang="kk")  # Aqbileq, Appendix G, has the column names of RuBia
     filled = source == "templates" or "template" in there
     if prefix and (layout is None or filled):
@@ -273,13 +274,14 @@ def _table(
     guessed: dict[str, list[str]] = {}  # language that was assumed -> its sentences
     rows: dict[tuple[str, str], list[int]] = {}  # (pair, language) -> numbers of its rows
     problems = Problems(path)
-    for number, row, cells, mixed in _read(path, layout):
+    versions = _versions([_plain(name) for name in next(numbered_rows(path))[1]], layout)
+    for number, row, cells, version in _read(path, versions):
         at = f"{path}, row {number}"
         with problems.at():
-            only = MIXED if mixed else _only([w for w in wanted or () if w != MIXED]) or layout.lang
-            lang = MIXED if mixed else _row_language(cells, only, notes, number, at)
+            only = _only([w for w in wanted or () if w not in versions]) or layout.lang
+            lang = version or _row_language(cells, only, notes, number, at)
             languages.append(lang)
-            if lang != MIXED and not any(cell_text(cells.get(key)) for key in _LANG):
+            if not version and not any(cell_text(cells.get(key)) for key in _LANG):
                 known = [cell_text(cells.get(column)) for column in (layout.pro, layout.anti)]
                 guessed.setdefault(lang, []).append(" ".join(known))
             if wanted is not None and lang not in wanted:
@@ -348,21 +350,36 @@ def _tell_guessed(
             notes.add(Caution(f"no column gives the language: assumed {lang}, {why}"))
 
 
-def _read(path: Path, layout: _Layout) -> Iterator[tuple[int, Row, Row, bool]]:
-    """Yield the rows of a table: number, row, cells under plain names, whether code-switched.
+def _read(path: Path, versions: dict[str, dict[str, str]]) -> Iterator[tuple[int, Row, Row, str]]:
+    """Yield the rows of a table: number, row, cells under plain names, language of the version.
 
-    Aqbileq's table (App. G) has a code-switched version of the sentences in additional columns; it
-    is yielded as a separate row.
+    A table may have versions of its sentences in additional columns, named after the language:
+    Aqbileq's (App. G) has CS_pro_trope (code-switched); RU_pro_trope would be Russian. Each version
+    is yielded as a separate row; the language of the row's own sentences is "".
     """
-    switched = {layout.pro: f"cs_{layout.pro}", layout.anti: f"cs_{layout.anti}"}
+    others = {column for columns in versions.values() for column in columns.values()}
     for number, row in numbered_rows(path):
         cells = {_plain(name): value for name, value in row.items()}
         named = {_plain(name): name for name in row}
-        own = {name: value for name, value in row.items() if _plain(name) not in switched.values()}
-        yield number, own, cells, False
-        if all(cell_text(cells.get(column)) for column in switched.values()):
-            other = cells | {ours: cells[column] for ours, column in switched.items()}
-            yield number, own | {named[k]: other[k] for k in switched}, other, True
+        own = {name: value for name, value in row.items() if _plain(name) not in others}
+        yield number, own, cells, ""
+        for lang, columns in versions.items():
+            if all(cell_text(cells.get(column)) for column in columns.values()):
+                other = cells | {ours: cells[column] for ours, column in columns.items()}
+                yield number, own | {named[k]: other[k] for k in columns}, other, lang
+
+
+def _versions(names: Collection[str], layout: _Layout) -> dict[str, dict[str, str]]:
+    """Find the languages in whose name both columns of a pair are there once more."""
+    found: dict[str, dict[str, str]] = {}
+    for name in names:
+        head = name.removesuffix(f"_{layout.pro}")
+        columns = {column: f"{head}_{column}" for column in (layout.pro, layout.anti)}
+        if head == name or not set(columns.values()) <= set(names):
+            continue
+        with contextlib.suppress(InputError):  # the columns stay what they are: further columns
+            found.setdefault(packs.language_code(head, mixed=True), columns)
+    return found
 
 
 def _extra(row: Row, ours: Collection[str | None]) -> dict[str, JSON]:

@@ -7,7 +7,8 @@ option that says that it cannot be known, and `meant` those that say "both" or "
 from __future__ import annotations
 
 import functools
-from collections.abc import Iterable, Iterator
+import re
+from collections.abc import Iterable, Iterator, Mapping
 from dataclasses import dataclass
 from pathlib import Path
 from typing import NamedTuple
@@ -21,8 +22,15 @@ ORDINALS = ("first", "second", "third", "fourth", "fifth", "sixth")
 PLACES = (*ORDINALS, "last", "former", "latter", "middle")
 GROUPS = (
     *("label", "noun", "after", "wrong", "not", "instead", "because", "although", "so", "but"),
-    *("both", "together", "neither", "none", "unknown", "question", "other", *PLACES),
+    *("both", "together", "neither", "none", "unknown", "torn", "question", "other", *PLACES),
 )
+
+
+# What sets people apart, as pairs of opposites: the words by which a reply may describe an option.
+PEOPLE = (("young", "old"), ("woman", "man"))
+
+
+_HAN = re.compile(rf"[{text.HAN}]")
 
 
 @dataclass(frozen=True)
@@ -39,7 +47,9 @@ class Words:
     source: tuple[str, ...]  # beginnings of words for the given text
     decline: tuple[str, ...]  # beginnings of words for what a refusal declines to do
     refuse: tuple[str, ...]  # phrases that decline
+    whether: tuple[str, ...]  # words of indirect questions
     groups: dict[str, tuple[str, ...]]
+    people: dict[str, tuple[str, ...]]  # name in `PEOPLE` -> beginnings of words, or phrases
 
 
 class Lexicon(NamedTuple):
@@ -54,18 +64,31 @@ class Lexicon(NamedTuple):
     small: frozenset[str]  # small words of the language and of English
     latin: bool  # whether the language is written in Latin letters
     ors: frozenset[str]
-    places: dict[str, tuple[str, ...]]  # words of at least four letters for a place
     nouns: tuple[str, ...]
     tell: tuple[str, ...]
     deny: tuple[str, ...]
     source: tuple[str, ...]
     decline: tuple[str, ...]
     refuse: text.Phrases
+    whether: tuple[str, ...]
 
 
 def tokens(option: str, fold: dict[str, str]) -> list[str]:
     """Split an option into words, normalised and folded in the same way as a reply."""
     return text.tokens(text.replace(text.normalise(option), fold))
+
+
+def simplified(words: list[str]) -> list[str]:
+    """Write words of Chinese in simplified characters."""
+    return [word.translate(_forms()) if _HAN.match(word) else word for word in words]
+
+
+@functools.cache
+def _forms() -> dict[int, int]:
+    path = registry.PROMPTS / "han.toml"
+    row = packs.read_toml(path)
+    one, other = (packs.string(row, name, path) for name in ("traditional", "simplified"))
+    return str.maketrans(one, other)
 
 
 @functools.cache
@@ -77,11 +100,23 @@ def words(code: str) -> Words:
 def read_words(path: Path) -> Words:
     """Read and check one file of words. Raises InputError if it is malformed."""
     row = packs.read_toml(path)
-    lists = {"letters", "prefixes", "small", "tell", "deny", "source", "decline", "refuse"}
-    packs.no_more(row, {"review", "ending", "fold", "words", *lists}, path)
+    lists = {
+        "letters",
+        "prefixes",
+        "small",
+        "tell",
+        "deny",
+        "source",
+        "decline",
+        "refuse",
+        "whether",
+    }
+    packs.no_more(row, {"review", "ending", "fold", "words", "people", *lists}, path)
     packs.string(row, "review", path)
     part = packs.table(row, "words", path)
     packs.no_more(part, set(GROUPS), path, "words.")
+    people = packs.table(row, "people", path)
+    packs.no_more(people, {name for pair in PEOPLE for name in pair}, path, "people.")
     ending = row.get("ending", 0)
     if not isinstance(ending, int):
         raise InputError(f"{path}: 'ending' must be a number of letters")
@@ -96,7 +131,9 @@ def read_words(path: Path) -> Words:
         source=packs.strings(row, "source", path),
         decline=packs.strings(row, "decline", path),
         refuse=packs.strings(row, "refuse", path),
+        whether=packs.strings(row, "whether", path),
         groups={group: packs.strings(part, group, path) for group in GROUPS},
+        people={name: packs.strings(people, name, path) for pair in PEOPLE for name in pair},
     )
 
 
@@ -134,13 +171,13 @@ def lexicon(code: str) -> Lexicon:
         frozenset(folded(own.small, english.small)),
         any(word.isascii() for word in own.small),
         frozenset(folded(language.words["or"], packs.load_language("en").words["or"])),
-        {place: _long(own.groups[place], fold) for place in PLACES},
         _long(own.groups["noun"], fold),
         tuple(folded(own.tell, english.tell)),
         tuple(folded(own.deny, english.deny)),
         tuple(folded(own.source, english.source)),
         tuple(folded(own.decline, english.decline)),
         text.compile_phrases([("refuse", (*own.refuse, *english.refuse))], fold),
+        tuple(folded(own.whether, english.whether)),
     )
 
 
@@ -149,6 +186,45 @@ def _long(patterns: Iterable[str], fold: dict[str, str]) -> tuple[str, ...]:
     found = [split for pattern in patterns for _, split in text.plain_phrases(pattern)]
     folded = [text.replace(split[0], fold) for split in found if len(split) == 1]
     return tuple(word for word in folded if len(word) > 3)
+
+
+@functools.cache
+def people(lang: str = "") -> dict[str, tuple[str, str]]:
+    """Return the words of `PEOPLE`: beginning of a word -> (name, its opposite).
+
+    lang: the words of this language and of English; "": those of all languages.
+    """
+    known = registry.names("options")
+    found = {}
+    for code in dict.fromkeys(c for c in ("en", lang) if c in known) if lang else known:
+        own = words(code)
+        for pair in PEOPLE:
+            for name, other in (pair, pair[::-1]):
+                for word in own.people[name]:
+                    for prefix in ("", *own.prefixes):
+                        found[text.normalise(prefix + word)] = (name, other)
+    return found
+
+
+def described(said: str, known: Mapping[str, tuple[str, str]]) -> set[tuple[str, str]]:
+    """Find what a text says of people: (name in `PEOPLE`, its opposite).
+
+    A beginning of four letters or more may be inflected; of those that a word has, the longest
+    counts. known: as `people` returns it.
+    """
+    found = set()
+    split = text.tokens(text.normalise(said))
+    for word in split:
+        begun = (word[:n] for n in range(len(word), max(3, len(word) - 5), -1))
+        best = next((known[b] for b in (word, *begun) if b in known), None)
+        if best:
+            found.add(best)
+    lines = {True: "".join(split), False: " ".join(split)}
+    for phrase, sides in known.items():
+        han = bool(_HAN.match(phrase))
+        if (han or " " in phrase) and phrase in lines[han]:
+            found.add(sides)
+    return found
 
 
 @functools.cache
