@@ -6,6 +6,8 @@ It overrides everything said before it.
 from __future__ import annotations
 
 import re
+from bisect import bisect_left
+from operator import attrgetter
 
 from genprobe.judges.reading import options
 from genprobe.judges.reading.answer_words import is_divided
@@ -18,7 +20,7 @@ from genprobe.linguistics.stems import Hit, bits_of
 
 # A bold sentence of its own: not a heading, an item of a list, or a word in a sentence.
 _BOLD = re.compile(
-    r"(?:\A|[.!?。！？।؟]\s*|\n\s*|[:：]\s)\*\*(?=\w)([^*\n]{2,200}[.!。！।]\*\*|[^*\n]{2,200}\*\*[.!。！।]?(?=\s*(?:\n|\Z)))"
+    r"\*\*(?=\w)([^*\n]{2,200}[.!。！।]\*\*|[^*\n]{2,200}\*\*[.!。！।]?(?=\s*(?:\n|\Z)))"
 )
 _REACH, _REACH_HAN = 8, 14  # tokens before the answer word in which it is announced
 
@@ -56,13 +58,30 @@ def bold(reading: Reading) -> Found | None:
     …", "**Yes**, say some") is none.
     """
     for mark in _BOLD.finditer(reading.norm):
-        k = next((k for k, e in enumerate(reading.events) if e.start >= mark.start(1)), -1)
-        if k < 0 or reading.events[k].start != mark.start(1):
+        k = bisect_left(reading.events, mark.start(1), key=attrgetter("start"))
+        if k == len(reading.events) or reading.events[k].start != mark.start(1):
+            continue
+        if not _begins_a_sentence(reading.norm, mark.start()):
             continue
         event = reading.events[k]
         if event.group in POLARITY and reading.stands(k) and not is_divided(reading, k):
             return Found(POLARITY[event.group], "bold-word", event.start, event.end, k)
     return None
+
+
+def _begins_a_sentence(text: str, at: int) -> bool:
+    """Return whether what begins at a position stands after the end of a sentence, line or colon."""
+    end = at
+    while end and text[end - 1].isspace():
+        end -= 1
+    between = text[end:at]
+    before = text[end - 1 : end]
+    return (
+        not before
+        or "\n" in between
+        or before in ".!?。！？।؟"
+        or bool(between and before in ":：")
+    )
 
 
 def _is_announced(reply: Reply, k: int) -> bool:
