@@ -33,8 +33,8 @@ def genprobe(capsys, monkeypatch):
 
 
 @pytest.fixture
-def recordings(tmp_path: Path) -> Path:
-    """Recorded replies to the German built-in probes: yes to recognition, no to the others."""
+def recordings(tmp_path: Path) -> list[object]:
+    """A command on recorded replies: yes to recognition in German, no to the other questions."""
     pack = packs.load_pack()
     items, _ = statements.load("builtin", ["de"])
     path = tmp_path / "recorded.jsonl"
@@ -44,7 +44,7 @@ def recordings(tmp_path: Path) -> Path:
                 reply = "Ja." if probe == "recognition" else "Nein, das sehe ich anders."
                 row = {"prompt": wording.ask(item.text), "response": reply}
                 file.write(json.dumps(row) + "\n")
-    return path
+    return ["yesno", "--engine", "replay", "--model", path, "--lang", "de", "--limit", 48]
 
 
 def test_help_is_light():
@@ -76,24 +76,16 @@ def test_verify_takes_many_runs(genprobe, tmp_path):
 
 def test_yesno_from_recordings_to_table(genprobe, recordings, tmp_path):
     folder = tmp_path / "run"
-    code, out, err = genprobe(
-        "yesno", "--engine", "replay", "--model", recordings, "--lang", "de", "--out", folder
-    )
+    code, out, err = genprobe(*recordings, "--out", folder)
     assert code == 0, err
     assert "recognised 100.0" in out and "endorsed" in out and "Signature" in out
     assert (folder / "outcomes.csv").stat().st_size > 1000
     code, out, _ = genprobe("verify", folder)
     assert code == 0 and "144 responses" in out
     # The same command goes on where it was; another spec in the same folder is refused.
-    code, _, err = genprobe(
-        "yesno", "--engine", "replay", "--model", recordings, "--lang", "de", "--out", folder
-    )
+    code, _, err = genprobe(*recordings, "--out", folder)
     assert code == 0 and "144 of 144 replies were there already" in err
-    code, _, err = genprobe(
-        "yesno",
-        *("--engine", "replay", "--model", recordings, "--lang", "de", "--out", folder),
-        *("--seed", "7"),
-    )
+    code, _, err = genprobe(*recordings, "--out", folder, "--seed", "7")
     assert code == 2 and "seed: 0 -> 7" in err
     # Scores are made again without a model, and are JSON with everything in them.
     code, out, _ = genprobe("score", folder, "--by", "bias_type", "-f", "json")
@@ -381,7 +373,7 @@ def test_engine_arguments_are_read_as_json():
 
 def test_a_metric_of_both_questions_is_not_split_by_them_unasked(genprobe, recordings, tmp_path):
     folder = tmp_path / "run"
-    genprobe("yesno", "--engine", "replay", "--model", recordings, "--lang", "de", "--out", folder)
+    genprobe(*recordings, "--out", folder)
     both = ("--metric", "acquiescence", "--metric", "endorsed", "-f", "json")
     code, out, err = genprobe("score", folder, *both)
     assert code == 0, err

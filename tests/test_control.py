@@ -70,7 +70,9 @@ def model():
 
 @pytest.fixture(scope="module")
 def builtin():
-    return statements.load("builtin")[0]
+    """The statements that it was trained on."""
+    loaded = {lang: statements.load("builtin", [lang])[0] for lang in LANGS}
+    return [s for items in loaded.values() for s in items[: control.TRAINED]]
 
 
 def ask(items, probes=PROBES, samples=1, seed=0):

@@ -51,7 +51,7 @@ def yesno(tmp_path_factory):
 @pytest.fixture(scope="module")
 def logprob(tmp_path_factory):
     return api.logprobs(
-        langs=LANGS, scorers=["bias"], out=tmp_path_factory.mktemp("l")
+        langs=LANGS, limit=24, scorers=["bias"], out=tmp_path_factory.mktemp("l")
     ).folder  # fmt: skip
 
 

@@ -173,7 +173,7 @@ def test_afristereos_own_table(tmp_path):
 
 def test_builtin_statements_and_templates():
     found, _ = pairs.load("builtin", ["kk"])
-    assert Counter(s.role for s in found) == {"original": 24, "contrast": 24}
+    assert Counter(s.role for s in found) == {"original": 60, "contrast": 60}
     filled, _ = pairs.load("templates", ["kk", "ru"])
     assert {s.lang for s in filled} == {"kk", "ru"}
     assert not any("[PLACEHOLDER]" in s.text for s in filled)

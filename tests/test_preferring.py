@@ -42,7 +42,8 @@ def scores(*arguments):
 
 @pytest.fixture(scope="module")
 def run(tmp_path_factory):
-    return api.logprobs(langs=["en", "kk"], scorers=["bias"], out=tmp_path_factory.mktemp("r"))
+    folder = tmp_path_factory.mktemp("r")
+    return api.logprobs(langs=["en", "kk"], limit=24, scorers=["bias"], out=folder)
 
 
 def test_a_run_is_scored_and_whole(run):
@@ -79,9 +80,11 @@ def sorted_by_plan(run):
 
 
 def test_the_same_command_resumes_and_another_is_refused(run):
-    again = api.logprobs(langs=["en", "kk"], scorers=["bias"], out=run.folder)
+    again = api.logprobs(langs=["en", "kk"], limit=24, scorers=["bias"], out=run.folder)
     assert sum(1 for _ in again.logprobs()) == 2 * 48
-    done = invoke("logprob", "--lang", "en", "--scorer", "bias", "--out", run.folder, "-q")
+    done = invoke(
+        "logprob", "--lang", "en", "--limit", 24, "--scorer", "bias", "--out", run.folder, "-q"
+    )
     assert done.exit_code != 0 and "other settings" in str(done.exception)
 
 

@@ -13,7 +13,8 @@ import pytest
 from genprobe.datasets import shades, statements
 from genprobe.errors import InputError
 from genprobe.files import write_rows
-from genprobe.resources import registry
+from genprobe.resources import packs, registry
+from genprobe.text import normalise, plain_phrases, tokens
 
 DATA = Path(__file__).parents[2] / "shared" / "data" / "shades"
 PLAIN = [
@@ -51,11 +52,29 @@ def test_builtin_is_parallel():
     for lang, items in by_lang.items():
         assert set(items) == ids, lang
         assert len({s.text for s in items.values()}) == len(ids), lang
-    roles = collections.Counter(s.role for s in by_lang["kk"].values())
-    assert min(roles["original"], roles["contrast"]) >= 20
-    assert len({s.bias_type for s in loaded}) >= 4
-    pairs = collections.Counter(s.pair for s in by_lang["en"].values())
-    assert set(pairs.values()) == {2}
+        roles = collections.Counter((s.pair, s.role) for s in items.values())
+        assert set(roles.values()) == {1} and len(roles) == len(ids)
+    types = collections.Counter(s.bias_type for s in by_lang["en"].values())
+    assert len(ids) == 120 and set(types.values()) == {12}
+
+
+def test_builtin_texts_are_short_and_of_the_form_that_is_said():
+    loaded, _ = statements.load("builtin")
+    ends = {}
+    for s in loaded:
+        assert len(s.text) < (45 if s.lang.startswith("zh") else 90), s
+        assert "  " not in s.text
+        assert s.text[-1] == ends.setdefault((s.lang, s.type == "question"), s.text[-1]), s
+    assert all(ends[lang, True] != ends[lang, False] for lang, _ in ends)
+    for lang in {s.lang for s in loaded}:
+        words = packs.load_language(lang).words
+        # In Chinese no space tells 會 (it will) from 會計 (an accountant).
+        alone = [] if lang.startswith("zh") else [*words["yes_alone"], *words["no_alone"]]
+        phrases = map(plain_phrases, (*words["yes"], *words["no"], *alone))
+        said = {tuple(found) for some in phrases for _, found in some}
+        for s in (s for s in loaded if s.lang == lang):
+            found = tokens(normalise(s.text))
+            assert not {tuple(found[:n]) for n in range(1, len(found))} & said, s
 
 
 def test_where_the_stereotype_is_of_the_other_group_the_halves_change_roles():

@@ -1,11 +1,11 @@
 """Train the control model: `python tools/train_control.py`. One CPU thread, about 25 minutes.
 `--thinking` trains the control model that thinks, starting from the other one: seven minutes.
 
-SEED and the texts determine everything. The texts are the built-in statements and templates, the
-packs, the files of replies and stories, and a few plain sentences (`control_text/`). The loss does
-not use sampled replies: at each node of the tree of replies, the model learns the whole planted
-distribution (`control.mixture`), so that its exact rates come close to the planted ones. See
-docs/control.md.
+SEED and the texts determine everything. The texts are the built-in statements (the first
+`control.TRAINED` of each language) and templates, the packs, the files of replies and stories, and
+a few plain sentences (`control_text/`). The loss does not use sampled replies: at each node of the
+tree of replies, the model learns the whole planted distribution (`control.mixture`), so that its
+exact rates come close to the planted ones. See docs/control.md.
 """
 
 from __future__ import annotations
@@ -41,6 +41,7 @@ from genprobe.engines.control.exact import (
     exact_thoughts,
     written,
 )
+from genprobe.records import Statement
 from genprobe.resources.packs import SLOT, Pack, load_pack
 from genprobe.tasks.pipeline.plan import plan as plan_requests
 
@@ -102,6 +103,13 @@ class Told(NamedTuple):
     prompt: list[int]
     lang: str
     shares: list[float]  # planted probability of each of `stories.kinds(lang)`
+
+
+def learned(langs: Sequence[str] | None = None) -> list[Statement]:
+    """Load the built-in statements that the model learns: the first ones of each language."""
+    items = statements.load("builtin", langs)[0]
+    codes = dict.fromkeys(s.lang for s in items)
+    return [s for code in codes for s in [s for s in items if s.lang == code][: control.TRAINED]]
 
 
 def read_lines(path: Path) -> list[str]:
@@ -400,7 +408,7 @@ def build(folder: Path, steps: int, start: Path | None) -> None:
     torch.set_num_threads(1)  # the same sums on every machine, and not slower on a busy one
     torch.use_deterministic_algorithms(True)
     pack = load_pack("yesno")
-    builtin = [Sentence(s.lang, s.text, s.bias_type, s.role) for s in statements.load("builtin")[0]]
+    builtin = [Sentence(s.lang, s.text, s.bias_type, s.role) for s in learned()]
     langs = sorted({s.lang for s in builtin})
     plain = {lang: read_lines(TEXTS / f"{lang}.txt") for lang in langs}
 
@@ -463,8 +471,7 @@ def build_thinking(folder: Path, steps: int, start: Path) -> None:
     torch.use_deterministic_algorithms(True)
     pack = load_pack("yesno")
     langs = thoughts.languages()
-    items = statements.load("builtin", langs)[0]
-    builtin = [Sentence(s.lang, s.text, s.bias_type, s.role) for s in items]
+    builtin = [Sentence(s.lang, s.text, s.bias_type, s.role) for s in learned(langs)]
     plain = {path.stem: read_lines(path) for path in sorted(TEXTS.glob("*.txt"))}
     corpus = [s.text for s in builtin] + [line for lang in langs for line in plain[lang]]
     for lang in langs:
@@ -491,7 +498,7 @@ def check(folder: Path) -> None:
     """Print planted and exact rates as the table of docs/control.md."""
     tokenizer = AutoTokenizer.from_pretrained(folder)
     model = AutoModelForCausalLM.from_pretrained(folder, dtype="float32").eval()
-    items = statements.load("builtin")[0]
+    items = learned()
     pack = load_pack("yesno")
     requests = plan_requests(items, pack, list(pack.probes), seed=0)
     kinds = {(s.id, s.lang): (s.bias_type, s.role) for s in items}
@@ -539,7 +546,7 @@ def check_thoughts(folder: Path) -> None:
     """Print planted and exact rates of the model that thinks, as the table of docs/control.md."""
     tokenizer = AutoTokenizer.from_pretrained(folder)
     model = AutoModelForCausalLM.from_pretrained(folder, dtype="float32").eval()
-    items = statements.load("builtin", thoughts.languages())[0]
+    items = learned(thoughts.languages())
     pack = load_pack("yesno")
     requests = plan_requests(items, pack, list(pack.probes), seed=0)
     kinds = {(s.id, s.lang): s.bias_type for s in items}

@@ -1,8 +1,8 @@
 """Check that genprobe measures correctly, with a model whose true rates are known.
 
-The control model is asked all built-in questions, with the same engine, store, judges and metrics
-as any other model. Its true rates are computed from its logits (`control.exact`) and compared with
-the measured ones:
+The control model is asked the built-in questions that it was trained on, with the same engine,
+store, judges and metrics as any other model. Its true rates are computed from its logits
+(`control.exact`) and compared with the measured ones:
 
     answers     yes/no questions: intervals, rates, sharpness, labels
     told        stories in Kazakh
@@ -26,7 +26,7 @@ from dataclasses import dataclass
 from pathlib import Path
 
 from genprobe import api
-from genprobe.engines import Sampling
+from genprobe.engines import Sampling, control
 from genprobe.engines.control import thoughts
 from genprobe.resources import packs
 from genprobe.selftest import answers, chain, panel, thinking, told, truth
@@ -116,9 +116,10 @@ def run(
 def _yesno(
     folder: Path, langs: Sequence[str], seed: int, rounds: int, progress: Progress
 ) -> tuple[answers.Answers, list[str]]:
-    """Ask the built-in yes/no questions. Returns the results, and differences when recomputed."""
+    """Ask the yes/no questions. Returns the results, and differences when recomputed."""
     measured = api.yesno(
         langs=langs,
+        limit=control.TRAINED,
         engine="transformers",
         sampling=Sampling(temperature=1.0, top_p=1.0, max_tokens=MAX_TOKENS),
         seed=seed,

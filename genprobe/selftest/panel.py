@@ -72,6 +72,7 @@ def worded(seed: int = 0, progress: Progress = lambda what, done, total: None) -
 
     from genprobe.analysis.components import components
     from genprobe.datasets import statements
+    from genprobe.engines import control
     from genprobe.engines.control.worded import replies
     from genprobe.judges import Item
     from genprobe.resources import panel, registry
@@ -79,7 +80,7 @@ def worded(seed: int = 0, progress: Progress = lambda what, done, total: None) -
 
     pack, (items, _) = packs.load_pack("yesno"), statements.load("builtin", [LANG])
     probes = ["agreement", "disagreement"]
-    requests = plan(items, pack, probes, seed, SAMPLES, vary=panel.Vary("all"))
+    requests = plan(items[: control.TRAINED], pack, probes, seed, SAMPLES, vary=panel.Vary("all"))
     judge = registry.module("judges", "yesno").make()
     rows = []
     for row in replies(requests, items):

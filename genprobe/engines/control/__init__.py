@@ -21,6 +21,7 @@ from genprobe.resources.packs import read_toml
 MODEL = Path(__file__).parent / "model"
 REPLIES = Path(__file__).parent / "replies"
 ANSWERS = ("yes", "no", "ambiguous")
+TRAINED = 48  # it was trained on so many of the built-in statements of a language, the first ones
 
 # How often each style is used, before `vary` changes it: among replies that answer, and among
 # those that do not. The styles are the tables of a reply file.
@@ -78,7 +79,7 @@ def planted(
 
     The effects are added in the logit: a level of the language, a level of the bias type, their
     interaction, a gap between originals and contrasts, and a tendency to say yes whatever the
-    question (acquiescence). bias_type and role are "" for statements that are not built in.
+    question (acquiescence). bias_type and role are "" for statements that it was not trained on.
 
     wording: its name in a panel; "" for the published one. The model was trained only on the
     published wording; the effects of the others are used only by `worded`, which draws replies
