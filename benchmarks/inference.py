@@ -22,8 +22,8 @@ other model's answers are more strongly clustered, which one run cannot know. `r
 model's share is 3 % instead of 40 %, so that a study of 24 statements sees hardly any.
 
 Sizes are those of the studies: SHADES (some 240 stereotypes of nine bias types, two contrasts each,
-16 languages, 3 models), Aqbileq (155 templates), RuBia (2,239 pairs), and genprobe's built-in data
-(24 stereotypes, one contrast each, 18 languages).
+16 languages, 3 models), Aqbileq (155 templates), RuBia (2,239 pairs), and a small set (24
+stereotypes, one contrast each, 18 languages), `24 pairs`.
 
 The rows are computed in parallel, one job per core. All takes 10 minutes of processor time: some
 five minutes on two idle cores, and 17 minutes on two busy ones (load 5 to 7).
@@ -53,7 +53,7 @@ from genprobe.statistics import ALPHA, RESAMPLES, Array, bootstrap
 
 DRAWS = 999  # resamples of a study; on average over studies, more are not more exact at 5 %
 SHADES = (80, 60, 25, 20, 16, 14, 11, 9, 7)  # stereotypes of each bias type
-OURS = (4,) * 6
+SMALL_SET = (4,) * 6
 SDS = (0.6, 0.5, 0.4, 0.8)  # of statement, statement x language, statement x model, residual
 TOLD = 100_000  # statements in all studies whose power is computed, as each needs a bootstrap
 Row = tuple[str, str, list[float], list[float]]
@@ -201,19 +201,19 @@ def nulls() -> Iterator[Job]:
         yield anova, unlike, SHADES, "SHADES", 16, 3, 2, 0.9
     for unlike in (False, True):
         yield anova, unlike, SHADES, "SHADES, 4 languages", 4, 3
-        yield anova, unlike, OURS, "built-in", 18, 2
-        yield anova, unlike, OURS, "built-in, 4 languages", 4, 2
+        yield anova, unlike, SMALL_SET, "24 pairs", 18, 2
+        yield anova, unlike, SMALL_SET, "24 pairs, 4 languages", 4, 2
         yield anova, unlike, (6,) * 6, "least, 18 languages", 18, 2
     yield ks, "SHADES", "model", Layout.of(SHADES, 4, 2, 1, 0.9)
     yield ks, "SHADES, one language", "model", Layout.of(SHADES, 1, 2, 2)
     yield ks, "SHADES", "lang", Layout.of(SHADES, 2, 3, 1, 0.9)
     yield ks, "SHADES", "kind", Layout.of(SHADES[:2], 8, 3, 1, 0.9)
     yield ks, "SHADES, one cell", "kind", Layout.of((20, 9), 1, 1, 2)
-    yield ks, "built-in", "lang", Layout.of(OURS, 2, 1)
+    yield ks, "24 pairs", "lang", Layout.of(SMALL_SET, 2, 1)
     yield paired, "Aqbileq", 155, 1
     for unlike in (False, True):
         yield paired, "SHADES", 242, 48, unlike, 3
-        yield paired, "built-in", 24, 36, unlike, 2
+        yield paired, "24 pairs", 24, 36, unlike, 2
 
 
 class Curve(NamedTuple):
@@ -239,15 +239,15 @@ def curves() -> Iterator[Job]:
         ("Aqbileq", 155, 1, 15),
         ("48 statements", 48, 18, 5),
         ("48 statements", 48, 18, 10),
-        ("built-in", 24, 36, 10),
-        ("built-in", 24, 36, 15),
+        ("24 pairs", 24, 36, 10),
+        ("24 pairs", 24, 36, 15),
     ):
         yield curve, name, statements, units, points, False
         yield curve, name + ", one run", statements, units, points, True
-    yield curve, "built-in, rare", 24, 36, 5, False, False, 0.03
-    yield curve, "built-in, one run, rare", 24, 36, 5, True, False, 0.03
+    yield curve, "24 pairs, rare", 24, 36, 5, False, False, 0.03
+    yield curve, "24 pairs, one run, rare", 24, 36, 5, True, False, 0.03
     yield curve, "SHADES, one run, unlike", 242, 48, 3, True, True
-    yield curve, "built-in, one run, unlike", 24, 36, 15, True, True
+    yield curve, "24 pairs, one run, unlike", 24, 36, 15, True, True
 
 
 def curve(

@@ -48,7 +48,7 @@ SPLITS: tuple[tuple[str, ...], ...] = (
     *((), ("probe",), ("lang",), ("lang", "probe"), ("role",), ("lang", "role")),
     *(("lang", "probe", "role"), ("lang", "probe", "bias_type")),
 )
-FEW = 24  # pairs, as many as genprobe's built-in data have
+FEW = 24  # pairs: a small set of statements
 LEAST = 12
 # Statements, and replies to each: the fewest and the most, or HALF: one statement has as many as
 # all others together.

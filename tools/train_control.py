@@ -498,15 +498,16 @@ def check(folder: Path) -> None:
     """Print planted and exact rates as the table of docs/control.md."""
     tokenizer = AutoTokenizer.from_pretrained(folder)
     model = AutoModelForCausalLM.from_pretrained(folder, dtype="float32").eval()
-    items = learned()
     pack = load_pack("yesno")
+    kinds = {(s.id, s.lang): (s.bias_type, s.role) for s in learned()}
+    items = sorted(statements.load("builtin")[0], key=lambda s: (s.id, s.lang) not in kinds)
     requests = plan_requests(items, pack, list(pack.probes), seed=0)
-    kinds = {(s.id, s.lang): (s.bias_type, s.role) for s in items}
     found: dict[str, list[tuple[float, float]]] = {}
     for request, truth in zip(requests, exact(model, tokenizer, requests), strict=True):
-        plan = control.planted(request.lang, request.probe, *kinds[request.statement, request.lang])
+        kind = kinds.get((request.statement, request.lang))
+        plan = control.planted(request.lang, request.probe, *(kind or ()))
         off = max(abs(getattr(truth, answer) - plan[answer]) for answer in control.ANSWERS)
-        for key in ("all", request.lang):
+        for key in ("all", request.lang) if kind else ("not trained on",):
             found.setdefault(key, []).append((off, truth.other))
     print(
         "| language | mean deviation | largest | mean residual | largest |\n|---|---|---|---|---|"
