@@ -5,6 +5,7 @@ from __future__ import annotations
 from genprobe import text
 from genprobe.judges.reading import announced, closing, commitment, declining, marked, restated
 from genprobe.judges.reading.lexicon import OPPOSITE
+from genprobe.judges.reading.punctuation import SENTENCE_ENDS
 from genprobe.judges.reading.reply import CLAUSES, WORD_RULES, Found, Reply
 from genprobe.judges.reading.said import Reading
 
@@ -31,7 +32,7 @@ def read(reading: Reading) -> Found | str:
         return "refusal"
     if reading.way.reads == "question" and (isinstance(found, str) or found.start > 0):
         again = restated.find(reading)
-        if again is not None and (isinstance(found, str) or again.start <= found.start):
+        if again is not None and (isinstance(found, str) or _before(reading, again, found)):
             return again
     found = closing.left_open(reading, closing.last_sentence(reading, found))
     last = closing.last_line(reading)
@@ -45,6 +46,11 @@ def read(reading: Reading) -> Found | str:
         # One word begins the reply and its opposite ends it: the answer cannot be determined.
         return last if found.start > 0 or found.rule not in WORD_RULES else "undecided"
     return closing.conclusion(reading, found) or found
+
+
+def _before(reply: Reply, one: Found, two: Found) -> bool:
+    """Return whether an answer stands in an earlier sentence than another one."""
+    return SENTENCE_ENDS.search(reply.norm, one.end, max(one.end, two.start)) is not None
 
 
 def _is_first_line(reply: Reply, found: Found) -> bool:

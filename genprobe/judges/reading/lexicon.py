@@ -64,6 +64,7 @@ class Lexicon(NamedTuple):
     truths: dict[str, str]  # the same for words such as "true", which agree with the statement
     grammar: stems.Grammar
     prefixes: tuple[str, ...]  # those that make a word its opposite
+    frequent: frozenset[str]  # words of running text, with little content of their own
     latin: bool  # whether the language is written in Latin letters
 
     def means(self, value: str, affirmed: str) -> str | None:
@@ -119,6 +120,7 @@ def lexicon(code: str) -> Lexicon:
         tuple(
             text.replace(text.normalise(p), own.fold) for one in near for p in one.words["prefixes"]
         ),
+        _single([own], "frequent"),
         own.script == "Latn",
     )
 
