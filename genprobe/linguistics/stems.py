@@ -11,10 +11,11 @@ from __future__ import annotations
 import functools
 import itertools
 import re
-from collections.abc import Iterator, Sequence
+from collections.abc import Callable, Iterable, Iterator, Sequence
 from typing import NamedTuple
 
 from genprobe import text
+from genprobe.linguistics import negated
 from genprobe.resources import packs
 
 _GROUPS = (*packs.CLAUSE_GROUPS, *packs.QUESTION_GROUPS)
@@ -38,8 +39,9 @@ GROUP, JUDGE, OPEN, VERBS = (_BITS[g] for g in ("group", "judge", "open", "verbs
 REPORTED, SIDES = _BITS["reported"], _BITS["sides"]
 SIDE, NEUTRAL = _BITS["side"], _BITS["neutral"]
 OUGHT, MAY, THINK, TOPIC = (_BITS[g] for g in ("ought", "may", "think", "topic"))
+PRO, CONTRA = _BITS["pro"], _BITS["contra"]
 GOOD, BAD, REAL, UNREAL = (_BITS[g] for g in ("good", "bad", "real", "unreal"))
-SMALL, POSSIBLE, RETRACT = (_BITS[g] for g in ("small", "possible", "retract"))
+UNTIL, SMALL, POSSIBLE, RETRACT = (_BITS[g] for g in ("until", "small", "possible", "retract"))
 STANCES = FOR | AGAINST | FOR_ME | AGAINST_ME
 NEGATIONS = NOT | NONE | WITHOUT
 # Stems that value what a question asks about, or say whether it is so.
@@ -133,9 +135,12 @@ class Grammar:
     """The stems of one language, compiled for looking up; the features of words are cached."""
 
     def __init__(
-        self, languages: Sequence[packs.Language], fold: dict[str, str], groups: Sequence[str]
+        self,
+        languages: Sequence[packs.Language],
+        fold: dict[str, str],
+        stems: Iterable[tuple[str, int]],
     ) -> None:
-        """Compile some groups of stems of a language, and of the languages it is mixed with."""
+        """Prepare the stems, as (pattern, bits), of a language and of those it is mixed with."""
         self.negation = languages[0].negation
         # First element of a pattern -> its phrases, which are expanded when a text has that word.
         self._phrases: dict[str, list[_Unwritten]] = {}
@@ -157,11 +162,8 @@ class Grammar:
         self._not_ends = tuple(e[1:] for e in nots if e[0] == "*" and e[-1] != "*")
         for language in languages:
             clitics += [text.replace(text.normalise(c), fold) for c in language.clause["clitics"]]
-            for group in groups:
-                for pattern in language.clause[group] if group in _BITS else ():
-                    self._add(pattern, _BITS[group], fold)
-            for pattern in language.words["or"] if "and" in groups else ():
-                self._add(pattern, OR, fold)
+        for pattern, bit in stems:
+            self._add(pattern, bit, fold)
         self._clitics = tuple(dict.fromkeys(clitics))
         self._open.sort(key=lambda element: element[-1] == "*")  # those inside of words last
         self._longest = max((len(s) for s in self._phrases if s[-1] == "*"), default=1) - 1
@@ -230,7 +232,7 @@ class Grammar:
         if stances:
             bits |= max(stances, key=lambda bit: stances[bit])
         if values:  # "harmless" is not harmful
-            bits |= max(values, key=lambda bit: values[bit])
+            bits |= max(values, key=lambda bit: (values[bit], bit & (REAL | UNREAL) != 0))
         if bits & FAULTY:
             bits &= ~NOT  # Bengali ভিত্তিহীন, "baseless", does not mean "not baseless"
         if not bits and not longer:
@@ -376,19 +378,48 @@ def _shorter(hit: Hit, span: Hit) -> bool:
 
 @functools.cache
 def grammar(code: str) -> Grammar:
-    """Return the stems by which a language's clauses are read, and those it is mixed with."""
-    return _compiled(code, packs.CLAUSE_GROUPS)
+    """Return the stems by which clauses are read, of a language and of those it is mixed with."""
+    return _compiled(code, _of_clauses)
 
 
 @functools.cache
 def questions(code: str) -> Grammar:
-    """Return the stems by which answers to a plain question are read, besides those of clauses."""
-    return _compiled(code, packs.QUESTION_GROUPS)
+    """Return the stems by which answers to a plain question are read.
+
+    They value what is asked about, and its negations are those of any sentence (`negated`), not the
+    many of replies to a statement.
+    """
+    return _compiled(code, _of_questions)
 
 
-def _compiled(code: str, groups: Sequence[str]) -> Grammar:
+def _compiled(
+    code: str, stems: Callable[[packs.Language], Iterator[tuple[str, int]]]
+) -> Grammar:
     own = packs.load_language(code)
-    return Grammar([own, *(packs.load_language(c) for c in own.also)], own.fold, groups)
+    languages = [own, *(packs.load_language(c) for c in own.also)]
+    return Grammar(languages, own.fold, itertools.chain.from_iterable(map(stems, languages)))
+
+
+def _of_clauses(language: packs.Language) -> Iterator[tuple[str, int]]:
+    for group in packs.CLAUSE_GROUPS:
+        for pattern in language.clause[group] if group in _BITS else ():
+            yield pattern, _BITS[group]
+    for pattern in language.words["or"]:
+        yield pattern, OR
+
+
+def _of_questions(language: packs.Language) -> Iterator[tuple[str, int]]:
+    for group in packs.QUESTION_GROUPS:
+        for pattern in language.clause[group]:
+            yield pattern, _BITS[group]
+    for group, bit in (("fine", GOOD), ("faulty", BAD)):
+        for pattern in language.clause[group]:
+            yield pattern, bit
+    negations = negated.load(language.code)
+    if negations:
+        for bit, phrases in ((NOT, negations.negation), (CERTAIN, negations.unless)):
+            for phrase in phrases:
+                yield " ".join(phrase), bit
 
 
 def bits_of(hits: Sequence[Hit]) -> int:

@@ -82,7 +82,10 @@ CLAUSE_GROUPS = (
     *("neutral", "possible", "retract", "clitics"),
 )
 # The lists of [question].
-QUESTION_GROUPS = ("ought", "may", "think", "topic", "good", "bad", "real", "unreal", "small")
+QUESTION_GROUPS = (
+    *("pro", "contra", "ought", "may", "think", "topic", "good", "bad", "real", "unreal", "until"),
+    "small",
+)
 
 # Table of the TOML file -> its lists; prompts/languages/README.md explains them.
 WORD_GROUPS: dict[str, tuple[str, ...]] = {

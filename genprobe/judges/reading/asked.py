@@ -15,17 +15,19 @@ from genprobe import text
 from genprobe.judges.reading.lexicon import Lexicon, lexicon
 from genprobe.judges.reading.punctuation import COMMA, HAN
 from genprobe.linguistics import stems
-from genprobe.linguistics.stems import Hit, bits_of
+from genprobe.linguistics.stems import Grammar, Hit, bits_of
 
 _SENTENCE = re.compile(r"[^\n.!?。！？।؟]+[?？؟]")
 _LINE = re.compile(r"[^\n.!?。！？।؟]+")
 _EITHER = re.compile(rf"([{text.HAN}])[不没]\1")  # Chinese 能不能, "can or cannot"
 _LETTERS = 3  # least letters of a word with a content of its own
 # Stems that say yes or no of what a question asks about: approving ones, and their opposites.
-APPROVE, OPPOSE = stems.GOOD | stems.REAL | stems.FINE, stems.BAD | stems.UNREAL | stems.FAULTY
+APPROVE, OPPOSE = stems.GOOD | stems.REAL, stems.BAD | stems.UNREAL
 VALUE = APPROVE | OPPOSE
+# Stems of the grammar of clauses that are read anew: the negations of replies to a statement.
+_OF_REPLIES = stems.NEGATIONS | stems.CERTAIN
 # The same for a question that asks for no value: only whether it is so.
-TRUTH = stems.REAL | stems.UNREAL | stems.FINE | stems.FAULTY
+TRUTH = stems.REAL | stems.UNREAL
 # Stems of words that only help to make a sentence.
 _HELPS = (
     stems.ME | stems.STATEMENT | stems.HERE | stems.VERBS | stems.AND | stems.NEGATIONS
@@ -37,7 +39,7 @@ _HELPS = (
 class Asked(NamedTuple):
     """A question.
 
-    content: its words with a content of their own. negations: how many it has. value: the words for
+    content: its words with a content of their own. negated: whether it has a negation. value: the words for
     the value that it asks for. bad: whether its yes is bad news ("is it harmful?"). unreal: whether
     it asks "is it a myth?". valued: whether it asks for a value, or for what should or may be done. ought, may: whether it asks what should be done, what may or can be.
     conditional: whether it has a condition of its own, before a comma. predicate: the word behind
@@ -47,7 +49,7 @@ class Asked(NamedTuple):
 
     tokens: tuple[str, ...]
     content: tuple[str, ...]
-    negations: int
+    negated: bool
     value: tuple[str, ...]
     bad: bool
     unreal: bool
@@ -67,17 +69,15 @@ def asked(code: str, prompt: str) -> Asked | None:
     """
     words = lexicon(code)
     known = words.answers | words.ors
-    for found in reversed(_SENTENCE.findall(prompt) or _LINE.findall(prompt)):
-        tokens = text.tokens(_EITHER.sub(r"\1", found))
+    for sentence in reversed(_SENTENCE.findall(prompt) or _LINE.findall(prompt)):
+        tokens = text.tokens(_EITHER.sub(r"\1", sentence))
         if not all(token in known for token in tokens):
-            return _asked(words, tokens, COMMA.search(found) is not None)
+            return _asked(words, tokens, COMMA.search(sentence) is not None)
     return None
 
 
 def _asked(words: Lexicon, tokens: list[str], comma: bool) -> Asked:
-    hits = words.grammar.hits(tokens, 0, len(tokens)) + stems.questions(words.code).hits(
-        tokens, 0, len(tokens)
-    )
+    hits = found(words.grammar, words.code, tokens, 0, len(tokens))
     bits = bits_of(hits)
     value = _value(words, tokens, hits)
     bad = value is not None and bool(value.bits & OPPOSE)
@@ -86,7 +86,7 @@ def _asked(words: Lexicon, tokens: list[str], comma: bool) -> Asked:
     return Asked(
         tuple(tokens),
         tuple(dict.fromkeys(content)),
-        len(negations(hits, 0, len(tokens))),
+        negated(hits, 0, len(tokens)),
         tuple(tokens[value.first : value.last]) if value else (),
         bad,
         bad and value is not None and bool(value.bits & stems.UNREAL),
@@ -102,24 +102,30 @@ def _asked(words: Lexicon, tokens: list[str], comma: bool) -> Asked:
 def _value(words: Lexicon, tokens: Sequence[str], hits: Sequence[Hit]) -> Hit | None:
     """Return the stem for the value that a question asks for, and not one within its subject.
 
-    It is the first one if only small words and a verb stand before it ("is it a good idea to study
-    before an important exam?"), else the last ("is studying before an important exam good?").
+    A verb or pronoun leads up to it ("is it good to study before an important exam?"), or it stands
+    last ("is studying before an important exam good?").
     """
-    values = sorted(h for h in hits if h.bits & VALUE)
-    if not values:
-        return None
-    first = values[0].first
     leads = stems.VERBS | stems.STATEMENT | stems.HERE | stems.NOT | stems.ME | stems.THINK
-    led = first == 0 or any(h.bits & leads and h.first < first for h in hits)
-    return values[0] if led and not contents(words, tokens, hits, 0, first) else values[-1]
+    values = [h for h in hits if h.bits & VALUE]
+    for value in values:
+        before = [h.last for h in hits if h.bits & leads and h.last <= value.first]
+        if before and not contents(words, tokens, hits, max(before), value.first):
+            return value
+    if values and not contents(words, tokens, hits, values[-1].last, len(tokens)):
+        return values[-1]
+    return next((value for value in values if value.first <= 1), None)
 
 
 def _agrees(hits: Sequence[Hit]) -> str:
     """Return the answer that agreement gives to a question for a stance; "" for another one."""
-    stances = [h for h in hits if h.bits & stems.STANCES]
-    if len(stances) != 1:
+    longest = max((h for h in hits if h.bits & (stems.PRO | stems.CONTRA)), key=_length, default=None)
+    if longest is None:
         return ""
-    return "yes" if stances[0].bits & (stems.FOR | stems.FOR_ME) else "no"
+    return "yes" if longest.bits & stems.PRO else "no"
+
+
+def _length(hit: Hit) -> int:
+    return hit.last - hit.first
 
 
 def contents(
@@ -127,18 +133,33 @@ def contents(
 ) -> list[str]:
     """Return the words from token `first` to `last` that have a content of their own."""
     helps = {i for h in hits if h.bits & _HELPS and not h.gap for i in range(h.first, h.last)}
+    known = words.frequent | words.conditions
     return [
         t
         for i, t in enumerate(tokens[first:last], first)
-        if i not in helps and t not in words.frequent and (len(t) >= _LETTERS or HAN.match(t))
+        if i not in helps and t not in known and (len(t) >= _LETTERS or HAN.match(t))
     ]
 
 
-def negations(hits: Sequence[Hit], first: int, last: int) -> list[Hit]:
-    """Return the negations that begin from token `first` to `last`, without overlapping ones."""
-    found: list[Hit] = []
-    for hit in hits:
-        apart = not found or hit.first >= found[-1].last
-        if apart and hit.bits & (stems.NOT | stems.NONE) and first <= hit.first < last:
-            found.append(hit)
-    return found
+def found(
+    gram: Grammar, code: str, tokens: Sequence[str], first: int, last: int
+) -> list[Hit]:
+    """Return the stems from token `first` to `last`, with the negations of plain sentences."""
+    own = (h._replace(bits=h.bits & ~_OF_REPLIES) for h in gram.hits(tokens, first, last))
+    asked = stems.questions(code).hits(tokens, first, last)
+    return sorted([*(h for h in own if h.bits), *asked])
+
+
+def negated(hits: Sequence[Hit], first: int, last: int) -> bool:
+    """Return whether a negation begins from token `first` to `last`.
+
+    Several count as one: "ne … pas", "no … ningún". That of "until it has not been checked" does
+    not count.
+    """
+    spans = [h for h in hits if h.bits & stems.UNTIL]
+    return any(
+        h.bits & stems.NOT
+        and first <= h.first < last
+        and not any(s.first <= h.first and h.last <= s.last for s in spans)
+        for h in hits
+    )

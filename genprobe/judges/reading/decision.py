@@ -3,7 +3,16 @@
 from __future__ import annotations
 
 from genprobe import text
-from genprobe.judges.reading import announced, closing, commitment, declining, marked, restated
+from genprobe.judges.reading import (
+    announced,
+    asked,
+    closing,
+    commitment,
+    declining,
+    marked,
+    probes,
+    restated,
+)
 from genprobe.judges.reading.lexicon import OPPOSITE
 from genprobe.judges.reading.punctuation import SENTENCE_ENDS
 from genprobe.judges.reading.reply import CLAUSES, WORD_RULES, Found, Reply
@@ -31,7 +40,7 @@ def read(reading: Reading) -> Found | str:
     if declining.governs(reading, found):
         return "refusal"
     if reading.way.reads == "question" and (isinstance(found, str) or found.start > 0):
-        again = restated.find(reading)
+        again = _stance(reading) or restated.find(reading)
         if again is not None and (isinstance(found, str) or _before(reading, again, found)):
             return again
     found = closing.left_open(reading, closing.last_sentence(reading, found))
@@ -46,6 +55,22 @@ def read(reading: Reading) -> Found | str:
         # One word begins the reply and its opposite ends it: the answer cannot be determined.
         return last if found.start > 0 or found.rule not in WORD_RULES else "undecided"
     return closing.conclusion(reading, found) or found
+
+
+def _stance(reading: Reading) -> Found | None:
+    """Return the speaker's stance, if the question asks for one: "Do you agree that …?"."""
+    question = asked.asked(reading.lexicon.code, reading.asked)
+    if question is None or not question.agrees:
+        return None
+    way = probes.Way("stance", question.agrees)
+    stance = Reading(reading.lexicon, way, reading.prompt, reading.norm)
+    found = commitment.first(stance)
+    if isinstance(found, str) or found.rule in WORD_RULES:
+        return None
+    mine = found.rule in ("agree", "disagree") or any(
+        s.mine and s.shown == (found.start, found.end) for s in stance.said_so_far
+    )
+    return found if mine else None
 
 
 def _before(reply: Reply, one: Found, two: Found) -> bool:

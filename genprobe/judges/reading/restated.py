@@ -7,23 +7,24 @@ The first two sentences that assert something are read clause by clause. A claus
 - repeats what the question asks with: "It can't, sadly", "不能。" (`_echoed`);
 - begins with a negation and goes on in other words: "Not since 2019" (`_denied`).
 
-Whether it says yes or no depends on how many negations either has, and on whether yes is bad news.
-"It depends", "some say …", "the question whether …" answer nothing.
+Whether it says yes or no depends on whether it is negated, and on whether yes is bad news. "It
+depends", "some say …", "the question whether …" answer nothing.
 """
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Iterator, Sequence
 from typing import NamedTuple
 
 from genprobe.judges.reading import asked as question
-from genprobe.judges.reading.asked import APPROVE, TRUTH, VALUE, Asked
+from genprobe.judges.reading.asked import APPROVE, OPPOSE, TRUTH, VALUE, Asked
 from genprobe.judges.reading.lexicon import UNCLEAR
+from genprobe.judges.reading.punctuation import COMMA
 from genprobe.judges.reading.reply import Found
 from genprobe.judges.reading.said import LONGEST, Reading
-from genprobe.linguistics import clauses, negation, stems
+from genprobe.linguistics import clauses, stems
 from genprobe.linguistics.clauses import Clause
-from genprobe.linguistics.stems import Grammar, bits_of
+from genprobe.linguistics.stems import Grammar, Hit, bits_of
 
 RECUR = 0.7  # least share of the question's words that recur if there is no other sign
 _PART = 0.3  # the same if a negation stands beside one of them
@@ -33,18 +34,24 @@ _ASIDE = 2  # most words of its own that a clause may have before it values, or 
 _NEAR = 2  # most tokens between a word and its negation
 _LETTERS = 4  # least letters of a common beginning
 
+_STOP = "stop"  # a sentence that leaves the question open ends the search
+_LEAVES_OPEN = stems.OPEN | stems.SIDES | stems.SIDE | stems.NEUTRAL
 # Stems of which a clause has one if it says anything.
 _SAYS = stems.VERBS | stems.ME | stems.STATEMENT | stems.OTHERS | stems.MAY | stems.OUGHT
-_STOP = "stop"  # a sentence that leaves the question open ends the search
-# Stems of a clause that says something about the question or about others, and answers nothing.
-_LEAVES_OPEN = stems.OPEN | stems.SIDES | stems.SIDE | stems.NEUTRAL
 
 
 class _Part(NamedTuple):
-    """A clause, and the first token of its sentence."""
+    """A clause with its stems, and where what it goes on with begins: "No dog, however, can …"."""
 
+    since: int
     first: int
-    clause: Clause
+    last: int
+    hits: list[Hit]  # of all tokens from `since` on
+
+    @property
+    def own(self) -> list[Hit]:
+        """Return the stems of the clause itself."""
+        return [h for h in self.hits if h.first >= self.first]
 
 
 def find(reading: Reading) -> Found | None:
@@ -76,42 +83,100 @@ def _only_opens(reading: Reading, first: int, last: int) -> bool:
 
 def _sentence(reading: Reading, asked: Asked, first: int, last: int) -> Found | str | None:
     """Return the answer of a sentence, `_STOP` if it leaves the question open, None if neither."""
-    tokens = reading.tokens
-    if f" {' '.join(asked.tokens)} " in f" {' '.join(tokens[first:last])} ":
+    tokens, code = reading.tokens, reading.lexicon.code
+    if tuple(tokens[first : first + len(asked.tokens)]) == asked.tokens:
         return _STOP  # an echo without its question mark
-    for gram, code in zip(reading.grammars(first, last), (reading.lexicon.code, "en"), strict=False):
-        mine = stems.questions(code).hits(tokens, first, last)
-        hits = gram.hits(tokens, first, last) + mine
+    for gram, lang in zip(reading.grammars(first, last), (code, "en"), strict=False):
+        hits = question.found(gram, lang, tokens, first, last)
         if bits_of(hits) & _LEAVES_OPEN or _speaks_of_topic(reading, asked, hits):
             return None if last - first <= _OPENS else _STOP
-        parts = clauses.clauses(gram, tokens, reading.gaps, first, last, reading.lexicon.answers)
-        for clause in parts:
-            within = [h for h in mine if clause.first <= h.first and h.last <= clause.last]
-            clause = clause._replace(hits=sorted([*clause.hits, *within]))
-            found = _clause(reading, asked, gram, _Part(first, clause))
+        parts = list(_parts(reading, asked, gram, hits, first, last))
+        for at, part in enumerate(parts):
+            found = _clause(reading, asked, gram, part)
+            if isinstance(found, Found) and found.answer == "yes":
+                if at + 1 < len(parts) and _except(reading, asked, parts[at + 1]):
+                    return found._replace(answer="no")
             if found is not None:
                 return found
     return None
 
 
-def _speaks_of_topic(reading: Reading, asked: Asked, hits: Sequence[stems.Hit]) -> bool:
+def _speaks_of_topic(reading: Reading, asked: Asked, hits: Sequence[Hit]) -> bool:
     """Return whether a sentence is about the question: "this is a complex issue"."""
+    values = [h for h in hits if h.bits & VALUE]
     return any(
-        h.bits & stems.TOPIC and not any(_form(reading, reading.tokens[h.first], q) for q in asked.tokens)
+        h.bits & stems.TOPIC
+        and not any(v.first <= h.first and h.last <= v.last for v in values)
+        and not _is_asked(reading, asked, reading.tokens[h.first])
         for h in hits
     )
 
 
+def _parts(
+    reading: Reading, asked: Asked, gram: Grammar, hits: Sequence[Hit], first: int, last: int
+) -> Iterator[_Part]:
+    """Yield the clauses of a sentence that are the speaker's own assertions."""
+    tokens, answers = reading.tokens, reading.lexicon.answers
+    since, told = first, False  # whether others say what the next clause begins with *that*
+    for clause in clauses.clauses(gram, tokens, reading.gaps, first, last, answers):
+        own = [h for h in hits if clause.first <= h.first and h.last <= clause.last]
+        begins = bits_of([h for h in own if h.first == clause.first])
+        if (told and begins & stems.THAT) or _is_aside(reading, asked, clause, own):
+            since, told = clause.last, _is_told(own)
+            continue
+        told = bits_of(own) & (stems.OTHERS | VALUE) == stems.OTHERS
+        if begins & stems.AND:
+            since = clause.first
+        own = [h for h in hits if since <= h.first and h.last <= clause.last]
+        behind = since + 1
+        alone = tokens[since] in answers and COMMA.search(reading.gaps[behind])
+        if alone and question.negated(own, behind, clause.last):
+            own = [h for h in own if h.first > since]  # "No, it is not" is negated once
+        yield _Part(since, clause.first, clause.last, own)
+
+
+def _is_aside(reading: Reading, asked: Asked, clause: Clause, own: Sequence[Hit]) -> bool:
+    """Return whether a clause is a condition, a reason, a concession, or tells what others say."""
+    begins = stems.BECAUSE | stems.ALTHOUGH
+    if any(h.bits & begins and h.first == clause.first for h in own) or _is_told(own):
+        return True
+    allowed = asked.tokens if asked.conditional else ()
+    words = reading.tokens[clause.first : clause.first + 2]
+    return any(t in reading.lexicon.conditions and t not in allowed for t in words)
+
+
+def _is_told(own: Sequence[Hit]) -> bool:
+    """Return whether a clause tells what others say: "some say that …", "… deп айтады"."""
+    return any(
+        one.bits & stems.OTHERS
+        and two.bits & (stems.SAY | stems.REPORTED)
+        and -1 <= two.first - one.last <= 1
+        for one in own
+        for two in own
+    )
+
+
+def _except(reading: Reading, asked: Asked, part: _Part) -> bool:
+    """Return whether a clause denies the question's own words: "…, but not the most important"."""
+    bits = bits_of([h for h in part.own if h.first <= part.first + 1])
+    words = reading.tokens[part.first : part.last]
+    return bool(bits & stems.AND and bits & stems.NOT) and any(
+        len(word) >= _LETTERS and word in asked.tokens for word in words
+    )
+
+
 def _clause(reading: Reading, asked: Asked, gram: Grammar, part: _Part) -> Found | str | None:
-    clause = part.clause
-    if not _asserts(reading, asked, clause):
-        return None
-    low, high = reading.spans[clause.first][0], reading.spans[clause.last - 1][1]
-    if any(e.group in UNCLEAR and low <= e.start < high for e in reading.events):
+    low, high = reading.spans[part.first][0], reading.spans[part.last - 1][1]
+    if any(
+        e.group in UNCLEAR
+        and low <= e.start < high
+        and reading.norm[e.start : e.end] not in reading.asked
+        for e in reading.events
+    ):
         return _STOP
-    valued, again = (way(reading, asked, gram, part) for way in (_valued, _restated))
-    denied = question.negations(clause.hits, clause.first, clause.last)
-    if valued and again and valued != again and denied:
+    valued = _valued(reading, asked, gram, part)
+    again = _restated(reading, asked, gram, part)
+    if valued and again and valued != again and question.negated(part.own, part.first, part.last):
         return _STOP
     for rule, said in (
         ("valued", valued),
@@ -124,164 +189,160 @@ def _clause(reading: Reading, asked: Asked, gram: Grammar, part: _Part) -> Found
     return None
 
 
-def _asserts(reading: Reading, asked: Asked, clause: Clause) -> bool:
-    """Return whether a clause is the speaker's own assertion: no condition, reason, concession."""
-    first, hits = clause.first, clause.hits
-    begins = stems.BECAUSE | stems.ALTHOUGH
-    if any(h.bits & begins and h.first == first for h in hits):
-        return False
-    core = next((h.first for h in hits if h.bits & VALUE), clause.last)
-    others = [h for h in hits if h.bits & stems.OTHERS and h.first < core]
-    if others and any(h.bits & (stems.SAY | stems.REPORTED) for h in hits):
-        return False
-    allowed = asked.tokens if asked.conditional else ()
-    conditions = reading.lexicon.conditions
-    return not any(
-        t in conditions and t not in allowed for t in reading.tokens[first : first + 2]
-    )
-
-
 # The four ways
 
 
 def _valued(reading: Reading, asked: Asked, gram: Grammar, part: _Part) -> str | None:
     """Read "It's dangerous", "Not recommended", "That's a myth"."""
-    clause, wanted = part.clause, VALUE if asked.valued else TRUTH
-    core = _value(reading, asked, [h for h in clause.hits if h.bits & wanted])
-    if core is None:
+    values = [h for h in part.own if h.bits & (VALUE if asked.valued else TRUTH)]
+    values.sort(key=lambda h: (h.first, -h.last))
+    core = _value(reading, asked, values)
+    if core is None or not _about_it(reading, asked, part, core):
         return None
-    sign = _sign(gram, clause, core)
-    near = [h for h in clause.hits if h.bits & wanted and 0 < h.first - core.last <= _NEAR]
-    if sign is None or any(_sign(gram, clause, h) == -sign for h in near):
+    approves = _approves(gram, part, core)
+    near = [h for h in values if 0 < h.first - core.last <= _NEAR]
+    if any(_approves(gram, part, h) != approves for h in near):
         return None  # "useful but risky"
-    if not _about_it(reading, asked, part, core):
-        return None
-    truth = core.bits & (stems.REAL | stems.UNREAL)
-    return "yes" if (sign > 0) != (asked.unreal if truth else asked.bad) else "no"
+    bad = asked.unreal if core.bits & TRUTH else asked.bad
+    return "yes" if approves != bad else "no"
 
 
-def _value(reading: Reading, asked: Asked, values: Sequence[stems.Hit]) -> stems.Hit | None:
+def _value(reading: Reading, asked: Asked, values: Sequence[Hit]) -> Hit | None:
     """Return the value that is asked for, if it recurs, else the first that is not in the question."""
     tokens = reading.tokens
     for hit in values:
-        if any(_form(reading, tokens[i], q) for i in range(hit.first, hit.last) for q in asked.value):
+        words = tokens[hit.first : hit.last]
+        if any(_form(reading, word, q) for word in words for q in asked.value):
             return hit
-    for hit in values:
-        if not any(_form(reading, tokens[hit.first], q) for q in asked.tokens):
-            return hit
-    return None
+    return next((h for h in values if not _is_asked(reading, asked, tokens[h.first])), None)
 
 
-def _sign(gram: Grammar, clause: Clause, core: stems.Hit) -> int | None:
-    """Return +1 if a value approves, with its negations, -1 if it opposes, None if unclear."""
-    # A negation that is part of the value is not counted: Bengali "baseless".
-    hits = [h for h in clause.hits if h is core or not (h.bits & stems.NOT and h[:2] == core[:2])]
-    count = negation.polarity(hits, core, gram.negation, clause.first, clause.last)
-    if count is None:
-        return None
-    return 1 if bool(core.bits & APPROVE) == (count % 2 == 0) else -1
+def _approves(gram: Grammar, part: _Part, core: Hit) -> bool:
+    """Return whether a value approves, with the negations of its clause."""
+    high = part.last if gram.negation == "both" else core.first
+    inside = [h for h in part.own if not (core.first <= h.first and h.last <= core.last)]
+    return bool(core.bits & APPROVE) != question.negated(inside, part.first, high)
 
 
-def _about_it(reading: Reading, asked: Asked, part: _Part, core: stems.Hit) -> bool:
+def _about_it(reading: Reading, asked: Asked, part: _Part, core: Hit) -> bool:
     """Return whether a clause is about what is asked: it repeats its words, or has few others.
 
     A clause that begins with "but" must repeat them.
     """
-    clause, tokens, words = part.clause, reading.tokens, reading.lexicon
-    again = any(_form(reading, tokens[i], q) for i in range(core.first, core.last) for q in asked.tokens)
-    if again or _recurring(reading, asked, clause.first, clause.last):
+    tokens, words = reading.tokens, reading.lexicon
+    again = any(_is_asked(reading, asked, t) for t in tokens[core.first : core.last])
+    if again or _recurring(reading, asked, part.first, part.last):
         return True
-    if part.first < clause.first and any(
-        h.bits & stems.AND and h.first == clause.first for h in clause.hits
-    ):
+    if any(h.bits & stems.AND and h.first == part.first for h in part.own) and part.first:
         return False
-    before = question.contents(words, tokens, clause.hits, clause.first, core.first)
-    behind = question.contents(words, tokens, clause.hits, core.last, clause.last)
+    before = question.contents(words, tokens, part.hits, part.first, core.first)
+    behind = question.contents(words, tokens, part.hits, core.last, part.last)
     return len(before) <= _ASIDE and len(behind) <= _ASIDE
 
 
 def _restated(reading: Reading, asked: Asked, gram: Grammar, part: _Part) -> str | None:
     """Read "It does not stunt growth": the question's words recur, or few and a negation by them."""
-    clause, tokens = part.clause, reading.tokens
-    at = _recurring(reading, asked, part.first, clause.last)
-    here = _recurring(reading, asked, clause.first, clause.last)
+    tokens, bits = reading.tokens, bits_of(part.own)
+    at = _recurring(reading, asked, part.since, part.last)
+    here = _recurring(reading, asked, part.first, part.last)
     if not here or (asked.predicate and asked.predicate not in at):
         return None
-    if asked.ought and not bits_of(clause.hits) & stems.OUGHT:
+    if asked.value and not bits & VALUE:
+        return None  # it says something else of what is asked about
+    if asked.ought and not bits & stems.OUGHT:
         return None
-    against = question.OPPOSE | stems.AGAINST
-    if any(
-        h.bits & against and not any(_form(reading, tokens[h.first], q) for q in asked.tokens)
-        for h in clause.hits
-    ):
+    others = OPPOSE | stems.AGAINST
+    if any(h.bits & others and not _is_asked(reading, asked, tokens[h.first]) for h in part.own):
         return None  # "such views are a mistake"
-    nots = question.negations(clause.hits, clause.first, clause.last)
-    turned = sum(all(_form(reading, tokens[i], q) < 0 for i in found) for q, found in here.items())
-    count = len(nots) + turned
-    if abs(count - asked.negations) > 1:
+    opposite = any(all(_form(reading, tokens[i], q) < 0 for i in here[q]) for q in here)
+    negated = question.negated(part.hits, part.since, part.last)
+    if not (opposite or _repeats(reading, asked, gram, part, (at, here), negated)):
         return None
-    places = sorted({i for found in here.values() for i in found})
+    return "yes" if (negated != opposite) == asked.negated else "no"
+
+
+_Places = dict[str, list[int]]  # words of the question -> where they recur
+
+
+def _repeats(
+    reading: Reading,
+    asked: Asked,
+    gram: Grammar,
+    part: _Part,
+    recurring: tuple[_Places, _Places],
+    negated: bool,
+) -> bool:
+    """Return whether enough of the question's words recur that the clause answers it.
+
+    recurring: the words that recur since the beginning of the part, and in the clause itself.
+    """
+    at, here = recurring
     share = len(at) / len(asked.content)
-    if nots:
+    places = sorted({i for found in here.values() for i in found})
+    words = question.contents(reading.lexicon, reading.tokens, part.own, part.first, part.last)
+    only = all(_is_asked(reading, asked, word) for word in words)
+    if negated:
+        nots = [h for h in part.hits if h.bits & stems.NOT]
         beside = any(_beside(gram, n, i) for n in nots for i in places)
-        sure = share >= RECUR or (beside and share >= _PART)
-    else:
-        ends = asked.content[0] in at and asked.content[-1] in at
-        sure = (share >= RECUR and ends) or _by_pronoun(reading, clause, places)
-    own = question.contents(reading.lexicon, tokens, clause.hits, clause.first, clause.last)
-    only = not any(all(not _form(reading, t, q) for q in asked.tokens) for t in own)
-    if not nots and len(here) == 1 and not bits_of(clause.hits) & _SAYS:
-        only = False  # the topic alone: "Immigration, while …"
-    if not (sure or turned or only):
-        return None
-    return "yes" if count == asked.negations else "no"
+        return only or share >= RECUR or (beside and share >= _PART)
+    if only and (share == 1 or bits_of(part.own) & _SAYS):
+        return True  # not the topic alone: "Immigration, while …"
+    ends = asked.content[0] in at and asked.content[-1] in at
+    return (share >= RECUR and ends) or _by_pronoun(reading, part, places[0])
 
 
-def _by_pronoun(reading: Reading, clause: Clause, places: Sequence[int]) -> bool:
+def _by_pronoun(reading: Reading, part: _Part, at: int) -> bool:
     """Return whether a clause begins with a pronoun and the question's word: "It keeps for years"."""
-    helps = question.contents(reading.lexicon, reading.tokens, clause.hits, clause.first, places[0])
-    named = any(h.bits & (stems.STATEMENT | stems.OTHERS) and h.first < places[0] for h in clause.hits)
-    return not helps and named
+    if question.contents(reading.lexicon, reading.tokens, part.own, part.first, at):
+        return False
+    return any(h.bits & (stems.STATEMENT | stems.OTHERS) and h.first < at for h in part.own)
 
 
 def _echoed(reading: Reading, asked: Asked, part: _Part) -> str | None:
-    """Read "It can't, sadly", "不能。", "You should": what the question asks with, and little else."""
-    clause = part.clause
+    """Read "It can't, sadly", "不能。", "You should": what the question asks with, little else."""
     kinds = (stems.MAY if asked.may else 0) | (stems.OUGHT if asked.ought else 0)
-    hits = [h for h in clause.hits if h.bits & kinds]
-    if not hits:
+    bits = bits_of(part.own)
+    if not bits & kinds or bits & (OPPOSE | stems.AGAINST):
         return None
-    own = question.contents(reading.lexicon, reading.tokens, clause.hits, clause.first, clause.last)
-    if len(own) > 1:
+    words = question.contents(reading.lexicon, reading.tokens, part.own, part.first, part.last)
+    if len(words) > 1:
         return None
-    nots = question.negations(clause.hits, clause.first, clause.last)
-    return "no" if len(nots) % 2 else "yes"
+    return "no" if question.negated(part.own, part.first, part.last) else "yes"
 
 
 def _denied(reading: Reading, gram: Grammar, part: _Part) -> str | None:
-    """Read "Not since 2019", "Never that I know of": the clause begins with a negation."""
-    clause = part.clause
-    if clause.first and "\n" not in reading.gaps[clause.first] and not reading.starts(clause.first):
+    """Read "Not since 2019", "Generally not": a negation begins a clause, or ends its few words."""
+    if not reading.starts(part.first) or any(part.first == at for at, _ in reading.unlike):
         return None
-    if gram.negation == "both" or any(clause.first == a for a, _ in reading.unlike):
+    bits = bits_of(part.own)
+    if bits & (stems.CERTAIN | stems.OTHERS | stems.ME | stems.SAY | VALUE):
         return None
-    if bits_of(clause.hits) & (stems.CERTAIN | stems.OTHERS | stems.ME | stems.SAY):
+    nots = [h for h in part.own if h.bits & stems.NOT]
+    if gram.negation != "both" and any(h.first == part.first for h in nots):
+        return "no"
+    if bits & (stems.STATEMENT | stems.HERE | stems.VERBS):
         return None
-    begins = [h for h in clause.hits if h.bits & stems.NOT and h.first == clause.first]
-    return "no" if begins else None
+    words = question.contents(reading.lexicon, reading.tokens, part.own, part.first, part.last)
+    ends = part.last - part.first > 1 and any(h.last == part.last for h in nots)
+    return "no" if ends and not words else None
 
 
 # The question's words
 
 
-def _recurring(reading: Reading, asked: Asked, first: int, last: int) -> dict[str, list[int]]:
+def _recurring(reading: Reading, asked: Asked, first: int, last: int) -> _Places:
     """Return the words of the question that recur, and where."""
-    found: dict[str, list[int]] = {}
     tokens = reading.tokens
-    for q in asked.content:
-        if places := [i for i in range(first, last) if _form(reading, tokens[i], q)]:
-            found[q] = places
+    found: _Places = {}
+    for word in asked.content:
+        if places := [i for i in range(first, last) if _form(reading, tokens[i], word)]:
+            found[word] = places
     return found
+
+
+def _is_asked(reading: Reading, asked: Asked, word: str) -> bool:
+    """Return whether a word is one of the question, in any form."""
+    return any(_form(reading, word, q) for q in asked.tokens)
 
 
 def _form(reading: Reading, one: str, two: str) -> int:
@@ -304,7 +365,7 @@ def _alike(one: str, two: str) -> bool:
     return one == two or (shorter >= size and one[:size] == two[:size])
 
 
-def _beside(gram: Grammar, one: stems.Hit, at: int) -> bool:
+def _beside(gram: Grammar, one: Hit, at: int) -> bool:
     """Return whether a negation stands beside a word that it can negate, or in it."""
     if one.first <= at < one.last:
         return True
