@@ -189,7 +189,7 @@ def is_qualified(reply: Reply, k: int) -> bool:
     if comma and first == 0 and event.first <= 2:
         return True
     # "Strictly speaking yes.": all of the first sentence, which has no subject of its own.
-    own = stems.ME | stems.STATEMENT | stems.VERBS | probes.JUDGES
+    own = stems.ME | stems.STATEMENT | (0 if comma else stems.VERBS | probes.JUDGES)
     whole = first == 0 and _STOP.match(reply.norm, event.end)
     return bool(whole) and event.first <= _FEW and not alone & own
 

@@ -13,16 +13,63 @@ from genprobe import text
 from genprobe.judges.reading import phrases, probes
 from genprobe.judges.reading.lexicon import AROUND, OPPOSITE, POLARITY, UNCLEAR
 from genprobe.judges.reading.marked import as_found
-from genprobe.judges.reading.punctuation import FULL_STOPS, HAN, SENTENCE_ENDS
+from genprobe.judges.reading.punctuation import FULL_STOPS, HAN, SENTENCE_ENDS, ends_of_answer
 from genprobe.judges.reading.reply import CLAUSES, READ, WORD_RULES, Found, Reply
 from genprobe.judges.reading.said import LONGEST, Reading, Said
 from genprobe.linguistics import stems, verdicts
 from genprobe.linguistics.stems import Hit, bits_of
 
+_SOON = 120  # tokens in which an answer is taken back
 _OPENING = 4  # most tokens of a first sentence that leaves all open: "It depends. …"
 # A quotation that ends right before a sentence.
 _QUOTATION_ENDS = re.compile(r"[\"”“»」』][\s.!?。！？।؟…]*\Z")
 _STOP = re.compile(r"[.!。！।]\s*[\"”»」]?\s*\Z")
+
+
+def taken_back(reading: Reading, found: Found | str) -> Found | str:
+    """Return the answer found, or the one that replaces it in so many words.
+
+    "Yes. Actually, no: I take that back", "I agree. Wait, let me correct myself: I disagree." `hedge`
+    if an answer is taken back and none replaces it.
+    """
+    if isinstance(found, str) and found != "both":
+        return found
+    stop = min(len(reading.tokens), _SOON)
+    start = 0 if isinstance(found, str) else found.end
+    for first, last in reading.sentences(stop):
+        for gram in reading.grammars(first, last):
+            if not gram.reaches(reading.tokens, first, last, stems.RETRACT):
+                continue
+            hits = gram.hits(reading.tokens, first, last)
+            for hit in hits:
+                low = reading.spans[hit.first][0]
+                kept = reading.gaps[hit.first] == " " and _denied(hits, hit)
+                if hit.bits & stems.RETRACT and low >= start and not kept:
+                    return _replacing(reading, found, first, last)
+    return found
+
+
+def _replacing(reading: Reading, found: Found | str, first: int, last: int) -> Found | str:
+    """Return the answer that replaces one, in the sentence that takes it back or next to it."""
+    behind = reading.sentence_ends(last, len(reading.tokens)) if last < len(reading.tokens) else last
+    low, high = reading.spans[first][0], reading.spans[behind - 1][1]
+    own = None
+    if not isinstance(found, str):
+        low, own = found.end, found.answer
+    answers = [
+        Found(POLARITY[e.group], "taken-back", e.start, e.end, k)
+        for k, e in enumerate(reading.events)
+        if e.group in POLARITY
+        and low <= e.start < high
+        and ends_of_answer(reading.norm, e.start).match(reading.norm, e.end)
+    ]
+    answers += [
+        s.found("taken-back") for s in reading.said if s.answer in OPPOSITE and low <= s.start < high
+    ]
+    answers.sort(key=lambda one: one.start)
+    if own is None:
+        return answers[-1] if answers else found
+    return next((one for one in answers if one.answer != own), "hedge")
 
 
 def last_line(reply: Reply) -> Found | None:

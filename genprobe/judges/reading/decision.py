@@ -29,6 +29,9 @@ def read(reading: Reading) -> Found | str:
     if plain is not None:
         return plain
     plain, found = announced.find(reading), commitment.first(reading)
+    back = closing.taken_back(reading, found)
+    if back != found:
+        return back
     if plain is not None:
         if isinstance(found, str) or not _is_only_line(reading, found, plain):
             return plain

@@ -117,14 +117,13 @@ def _parts(
 ) -> Iterator[_Part]:
     """Yield the clauses of a sentence that are the speaker's own assertions."""
     tokens, answers = reading.tokens, reading.lexicon.answers
-    since, told = first, False  # whether others say what the next clause begins with *that*
+    since, told = first, False
     for clause in clauses.clauses(gram, tokens, reading.gaps, first, last, answers):
         own = [h for h in hits if clause.first <= h.first and h.last <= clause.last]
         begins = bits_of([h for h in own if h.first == clause.first])
         if (told and begins & stems.THAT) or _is_aside(reading, asked, clause, own):
             since, told = clause.last, _is_told(own)
             continue
-        told = bits_of(own) & (stems.OTHERS | VALUE) == stems.OTHERS
         if begins & stems.AND:
             since = clause.first
         own = [h for h in hits if since <= h.first and h.last <= clause.last]
@@ -149,8 +148,8 @@ def _is_told(own: Sequence[Hit]) -> bool:
     """Return whether a clause tells what others say: "some say that …", "… deп айтады"."""
     return any(
         one.bits & stems.OTHERS
-        and two.bits & (stems.SAY | stems.REPORTED)
-        and -1 <= two.first - one.last <= 1
+        and (two.bits & (stems.SAY | stems.REPORTED) and -1 <= two.first - one.last <= 1)
+        or (one.bits & stems.OTHERS and two.bits & stems.THAT and 0 < two.first - one.last <= _NEAR)
         for one in own
         for two in own
     )
@@ -214,7 +213,10 @@ def _value(reading: Reading, asked: Asked, values: Sequence[Hit]) -> Hit | None:
         words = tokens[hit.first : hit.last]
         if any(_form(reading, word, q) for word in words for q in asked.value):
             return hit
-    return next((h for h in values if not _is_asked(reading, asked, tokens[h.first])), None)
+    other = (
+        h for h in values if not all(_is_asked(reading, asked, t) for t in tokens[h.first : h.last])
+    )
+    return next(other, None)
 
 
 def _approves(gram: Grammar, part: _Part, core: Hit) -> bool:
@@ -320,7 +322,7 @@ def _denied(reading: Reading, gram: Grammar, part: _Part) -> str | None:
     nots = [h for h in part.own if h.bits & stems.NOT]
     if gram.negation != "both" and any(h.first == part.first for h in nots):
         return "no"
-    if bits & (stems.STATEMENT | stems.HERE | stems.VERBS):
+    if bits & stems.VERBS:
         return None
     words = question.contents(reading.lexicon, reading.tokens, part.own, part.first, part.last)
     ends = part.last - part.first > 1 and any(h.last == part.last for h in nots)

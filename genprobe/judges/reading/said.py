@@ -26,6 +26,7 @@ LONGEST = 400  # tokens of a sentence that is read
 _SHORT = 24  # the readings of sentences of at most this many tokens are kept in memory
 _KEPT = 20_000  # the number of readings kept for each language
 
+_FEW = 2  # most tokens of "perhaps" as a clause of its own
 _TAG = 4  # most tokens of a question tag
 _THAT = frozenset(["that"])  # "I would not say that I disagree" is no condition
 # Stems that add nothing to "on the contrary", and to "and it is not".
@@ -190,7 +191,7 @@ class Reading(Reply):
 
     def _clauses(self, gram: Grammar, part: _Part) -> list[Said]:
         found: list[Said] = []
-        me = therefore = says = False
+        me = therefore = says = perhaps = False
         core = probes.CORE[self.way.reads]
         for clause in clauses.clauses(gram, *part[:2], *part[4:], self.lexicon.answers):
             bits = bits_of(clause.hits)
@@ -200,6 +201,9 @@ class Reading(Reply):
                 clause = clause._replace(hits=hits)
                 bits = bits_of(hits)
             sign = self._sign(gram, part, clause, me) if bits & core else None
+            if perhaps and sign is not None and not bits & stems.STANCES:
+                sign = 0  # "Perhaps, it is true"
+            perhaps = bool(bits & stems.POSSIBLE) and clause.last - clause.first <= _FEW
             if found and _follows(part, found[-1], clause) and _says_who(clause):
                 end = part.spans[clause.last - 1][1]
                 found[-1] = _told(found[-1], clause, self.way)._replace(end=end)
