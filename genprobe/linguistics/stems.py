@@ -170,7 +170,8 @@ class Grammar:
         self._longest = max((len(s) for s in self._phrases if s[-1] == "*"), default=1) - 1
 
     def _add(self, pattern: str, bit: int, fold: dict[str, str]) -> None:
-        plain = text.replace(text.normalise(pattern), fold)
+        # A hyphen separates words, as in texts.
+        plain = text.replace(text.normalise(pattern), fold).replace("-", " ").replace("/", " ")
         for beginning, places in text.beginnings(plain):
             elements = _elements(beginning)
             if elements:

@@ -62,10 +62,11 @@ class Asked(NamedTuple):
 
 
 @functools.lru_cache(4096)
-def asked(code: str, prompt: str) -> Asked | None:
-    """Return the last question of a prompt that asks for more than "yes or no?", or None.
+def asked(code: str, prompt: str) -> Asked:
+    """Return the last question of a prompt that asks for more than "yes or no?".
 
-    prompt: in the form in which it is compared. Without a question mark, the last line counts.
+    prompt: in the form in which it is compared. Without a question mark, the last line counts. If
+    there is none, the question has no words: only whether it is so can be answered.
     """
     words = lexicon(code)
     known = words.answers | words.ors
@@ -73,7 +74,7 @@ def asked(code: str, prompt: str) -> Asked | None:
         tokens = text.tokens(_EITHER.sub(r"\1", sentence))
         if not all(token in known for token in tokens):
             return _asked(words, tokens, COMMA.search(sentence) is not None)
-    return None
+    return _asked(words, [], False)
 
 
 def _asked(words: Lexicon, tokens: list[str], comma: bool) -> Asked:

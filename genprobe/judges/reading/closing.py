@@ -23,6 +23,7 @@ _SOON = 120  # tokens in which an answer is taken back
 _OPENING = 4  # most tokens of a first sentence that leaves all open: "It depends. …"
 # A quotation that ends right before a sentence.
 _QUOTATION_ENDS = re.compile(r"[\"”“»」』][\s.!?。！？।؟…]*\Z")
+_PIECES = re.compile(r"[^\n.,:;!?。，、；：！？।،؛؟…–—]+")
 _STOP = re.compile(r"[.!。！।]\s*[\"”»」]?\s*\Z")
 
 
@@ -43,7 +44,11 @@ def taken_back(reading: Reading, found: Found | str) -> Found | str:
             hits = gram.hits(reading.tokens, first, last)
             for hit in hits:
                 low = reading.spans[hit.first][0]
-                kept = reading.gaps[hit.first] == " " and _denied(hits, hit)
+                kept = any(  # "I do not take that back"
+                    h.bits & stems.NOT and 0 <= hit.first - h.last <= 2
+                    and not any(reading.gaps[i].strip() for i in range(h.last, hit.first + 1))
+                    for h in hits
+                )  # fmt: skip
                 if hit.bits & stems.RETRACT and low >= start and not kept:
                     return _replacing(reading, found, first, last)
     return found
@@ -63,6 +68,9 @@ def _replacing(reading: Reading, found: Found | str, first: int, last: int) -> F
         and low <= e.start < high
         and ends_of_answer(reading.norm, e.start).match(reading.norm, e.end)
     ]
+    for piece in _PIECES.finditer(reading.norm, low, high):
+        if answer := reading.means(piece.group()):
+            answers.append(Found(answer, "taken-back", *piece.span()))
     answers += [
         s.found("taken-back") for s in reading.said if s.answer in OPPOSITE and low <= s.start < high
     ]

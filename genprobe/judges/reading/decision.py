@@ -63,7 +63,7 @@ def read(reading: Reading) -> Found | str:
 def _stance(reading: Reading) -> Found | None:
     """Return the speaker's stance, if the question asks for one: "Do you agree that …?"."""
     question = asked.asked(reading.lexicon.code, reading.asked)
-    if question is None or not question.agrees:
+    if not question.agrees:
         return None
     way = probes.Way("stance", question.agrees)
     stance = Reading(reading.lexicon, way, reading.prompt, reading.norm)

@@ -57,8 +57,6 @@ class _Part(NamedTuple):
 def find(reading: Reading) -> Found | None:
     """Return the answer of the first sentences that are no questions, or None."""
     asked = question.asked(reading.lexicon.code, reading.asked)
-    if asked is None:
-        return None
     left = _SENTENCES
     for first, last in reading.sentences(min(len(reading.tokens), LONGEST)):
         alone = reading.tokens[first] if last - first == 1 else ""
@@ -84,7 +82,7 @@ def _only_opens(reading: Reading, first: int, last: int) -> bool:
 def _sentence(reading: Reading, asked: Asked, first: int, last: int) -> Found | str | None:
     """Return the answer of a sentence, `_STOP` if it leaves the question open, None if neither."""
     tokens, code = reading.tokens, reading.lexicon.code
-    if tuple(tokens[first : first + len(asked.tokens)]) == asked.tokens:
+    if asked.tokens and tuple(tokens[first : first + len(asked.tokens)]) == asked.tokens:
         return _STOP  # an echo without its question mark
     for gram, lang in zip(reading.grammars(first, last), (code, "en"), strict=False):
         hits = question.found(gram, lang, tokens, first, last)

@@ -314,8 +314,10 @@ class Reading(Reply):
         A clause of one or two words counts as complete, and so does one with a verb or a negation
         before the core (Dutch "dit is geen stereotype").
         """
-        end = self._core(clause).last
+        end, denials = self._core(clause).last, self._core(clause).denials
         if gram.negation != "both" or end < part.last or clause.last - clause.first <= 2:
+            return False
+        if denials:  # "stimmt nicht"
             return False
         if any(h.bits & (stems.VERBS | stems.NEGATIONS) for h in clause.hits if h.last < end):
             return False
