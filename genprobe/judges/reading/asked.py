@@ -77,6 +77,15 @@ def asked(code: str, prompt: str) -> Asked:
     return _asked(words, [], False)
 
 
+def affirms(code: str, prompt: str, value: str) -> bool:
+    """Return whether a short text that calls something false affirms what is asked.
+
+    "Wrong." answers *is it wrong?* with yes.
+    """
+    question, words = asked(code, prompt), value.split()
+    return question.bad and any(word in words for word in question.value)
+
+
 def _asked(words: Lexicon, tokens: list[str], comma: bool) -> Asked:
     hits = found(words.grammar, words.code, tokens, 0, len(tokens))
     bits = bits_of(hits)

@@ -27,6 +27,7 @@ from genprobe.linguistics.clauses import Clause
 from genprobe.linguistics.stems import Grammar, Hit, bits_of
 
 RECUR = 0.7  # least share of the question's words that recur if there is no other sign
+_MOST = 0.6  # the same if the clause has another value than the question asks for
 _PART = 0.3  # the same if a negation stands beside one of them
 _SENTENCES = 2  # sentences that are read
 _OPENS = 6  # most tokens of a sentence that only greets the question: "Good question!"
@@ -143,13 +144,17 @@ def _is_aside(reading: Reading, asked: Asked, clause: Clause, own: Sequence[Hit]
 
 
 def _is_told(own: Sequence[Hit]) -> bool:
-    """Return whether a clause tells what others say: "some say that …", "… deп айтады"."""
+    """Return whether a clause tells what others say: "some say that …", "… деп айтады"."""
+    others = [h for h in own if h.bits & stems.OTHERS]
+    says = [h for h in own if h.bits & (stems.SAY | stems.REPORTED)]
+    if any(-1 <= verb.first - one.last <= 1 for one in others for verb in says):
+        return True
+    # "Some hold that …", with any verb but "is".
+    verbs = {h.first for h in own if h.bits & stems.VERBS}
     return any(
-        one.bits & stems.OTHERS
-        and (two.bits & (stems.SAY | stems.REPORTED) and -1 <= two.first - one.last <= 1)
-        or (one.bits & stems.OTHERS and two.bits & stems.THAT and 0 < two.first - one.last <= _NEAR)
-        for one in own
-        for two in own
+        that.bits & stems.THAT and that.first == one.last + 1 and one.last not in verbs
+        for one in others
+        for that in own
     )
 
 
@@ -225,19 +230,24 @@ def _approves(gram: Grammar, part: _Part, core: Hit) -> bool:
 
 
 def _about_it(reading: Reading, asked: Asked, part: _Part, core: Hit) -> bool:
-    """Return whether a clause is about what is asked: it repeats its words, or has few others.
+    """Return whether a clause is about what is asked: "it", or most of the question's words.
 
-    A clause that begins with "but" must repeat them.
+    A clause that begins with "but" must repeat some of them.
     """
     tokens, words = reading.tokens, reading.lexicon
-    again = any(_is_asked(reading, asked, t) for t in tokens[core.first : core.last])
-    if again or _recurring(reading, asked, part.first, part.last):
-        return True
-    if any(h.bits & stems.AND and h.first == part.first for h in part.own) and part.first:
-        return False
+    again = any(_form(reading, t, q) for t in tokens[core.first : core.last] for q in asked.value)
+    at = _recurring(reading, asked, part.since, part.last)
     before = question.contents(words, tokens, part.hits, part.first, core.first)
+    named = [word for word in before if _is_asked(reading, asked, word)]
+    least = _MOST if asked.value and not core.bits & TRUTH else _PART
+    if again or (named and len(at) >= least * sum(q not in asked.value for q in asked.content)):
+        return True
+    if named:
+        return False
+    if any(h.bits & stems.AND and h.first == part.first for h in part.own) and part.first:
+        return bool(at)
     behind = question.contents(words, tokens, part.hits, core.last, part.last)
-    return len(before) <= _ASIDE and len(behind) <= _ASIDE
+    return bool(at) or (len(before) <= _ASIDE and len(behind) <= _ASIDE)
 
 
 def _restated(reading: Reading, asked: Asked, gram: Grammar, part: _Part) -> str | None:
