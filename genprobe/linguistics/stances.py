@@ -148,8 +148,8 @@ def _cannot_be_said(clause: Clause, mode: str) -> bool:
     verb = _says_that(hits, core)
     if verb is None:
         return False
-    if any(h.bits & ABLE for h in hits):
-        return any(h.bits & NOT for h in hits)
+    if any(h.bits & NOT for h in hits) and (core.bits & FAULTY or any(h.bits & ABLE for h in hits)):
+        return True
     return mode == "before" and verb.last <= core.first and not any(
         h.bits & (ME | NOT | FINE | FAULTY | STATEMENT) and h.first < verb.first for h in hits
     )

@@ -39,7 +39,7 @@ _HELPS = (
 class Asked(NamedTuple):
     """A question.
 
-    content: its words with a content of their own. negated: whether it has a negation. value: the words for
+    content: its words with a content of their own. negations: how many it has. value: the words for
     the value that it asks for. bad: whether its yes is bad news ("is it harmful?"). unreal: whether
     it asks "is it a myth?". valued: whether it asks for a value, or for what should or may be done. ought, may: whether it asks what should be done, what may or can be.
     conditional: whether it has a condition of its own, before a comma. predicate: the word behind
@@ -49,7 +49,7 @@ class Asked(NamedTuple):
 
     tokens: tuple[str, ...]
     content: tuple[str, ...]
-    negated: bool
+    negations: int
     value: tuple[str, ...]
     bad: bool
     unreal: bool
@@ -96,7 +96,7 @@ def _asked(words: Lexicon, tokens: list[str], comma: bool) -> Asked:
     return Asked(
         tuple(tokens),
         tuple(dict.fromkeys(content)),
-        negated(hits, 0, len(tokens)),
+        negations(hits, 0, len(tokens)),
         tuple(tokens[value.first : value.last]) if value else (),
         bad,
         bad and value is not None and bool(value.bits & stems.UNREAL),
@@ -113,16 +113,21 @@ def _value(words: Lexicon, tokens: Sequence[str], hits: Sequence[Hit]) -> Hit | 
     """Return the stem for the value that a question asks for, and not one within its subject.
 
     A verb or pronoun leads up to it ("is it good to study before an important exam?"), or it stands
-    last ("is studying before an important exam good?").
+    last, but for a noun ("is studying before an important exam a good idea?"), or it is the only
+    one and the question begins with its verb ("is homework good for children?").
     """
     leads = stems.VERBS | stems.STATEMENT | stems.HERE | stems.NOT | stems.ME | stems.THINK
     values = [h for h in hits if h.bits & VALUE]
+    if values and not values[0].first:
+        return values[0]
     for value in values:
         before = [h.last for h in hits if h.bits & leads and h.last <= value.first]
         if before and not contents(words, tokens, hits, max(before), value.first):
             return value
-    if values and not contents(words, tokens, hits, values[-1].last, len(tokens)):
+    if values and len(contents(words, tokens, hits, values[-1].last, len(tokens))) <= 1:
         return values[-1]
+    if len(values) == 1 and any(h.bits & stems.VERBS and h.first == 0 for h in hits):
+        return values[0]
     return next((value for value in values if value.first <= 1), None)
 
 
@@ -160,16 +165,20 @@ def found(
     return sorted([*(h for h in own if h.bits), *asked])
 
 
-def negated(hits: Sequence[Hit], first: int, last: int) -> bool:
-    """Return whether a negation begins from token `first` to `last`.
+def negations(hits: Sequence[Hit], first: int, last: int) -> int:
+    """Count the negations that begin from token `first` to `last`.
 
-    Several count as one: "ne … pas", "no … ningún". That of "until it has not been checked" does
-    not count.
+    That of "until it has not been checked" does not count.
     """
     spans = [h for h in hits if h.bits & stems.UNTIL]
-    return any(
-        h.bits & stems.NOT
-        and first <= h.first < last
-        and not any(s.first <= h.first and h.last <= s.last for s in spans)
-        for h in hits
-    )
+    count = done = 0
+    for h in hits:
+        inside = any(s.first <= h.first and h.last <= s.last for s in spans)
+        if h.bits & stems.NOT and max(first, done) <= h.first < last and not inside:
+            count, done = count + 1, h.last
+    return count
+
+
+def negated(hits: Sequence[Hit], first: int, last: int) -> bool:
+    """Return whether there is a negation; several count as one: "ne … rien", "no … ningún"."""
+    return negations(hits, first, last) > 0

@@ -265,10 +265,12 @@ def _restated(reading: Reading, asked: Asked, gram: Grammar, part: _Part) -> str
     if any(h.bits & others and not _is_asked(reading, asked, tokens[h.first]) for h in part.own):
         return None  # "such views are a mistake"
     opposite = any(all(_form(reading, tokens[i], q) < 0 for i in here[q]) for q in here)
-    negated = question.negated(part.hits, part.since, part.last)
-    if not (opposite or _repeats(reading, asked, gram, part, (at, here), negated)):
+    count = question.negations(part.hits, part.since, part.last)
+    if not (opposite or _repeats(reading, asked, gram, part, (at, here), count > 0)):
         return None
-    return "yes" if (negated != opposite) == asked.negated else "no"
+    # "Can one live without sleep?": "One cannot live without sleep" is negated once more.
+    denies = count != asked.negations if asked.negations else count > 0
+    return "no" if denies != opposite else "yes"
 
 
 _Places = dict[str, list[int]]  # words of the question -> where they recur
@@ -314,8 +316,10 @@ def _echoed(reading: Reading, asked: Asked, part: _Part) -> str | None:
     bits = bits_of(part.own)
     if not bits & kinds or bits & (OPPOSE | stems.AGAINST):
         return None
-    words = question.contents(reading.lexicon, reading.tokens, part.own, part.first, part.last)
-    if len(words) > 1:
+    words, tokens = reading.lexicon, reading.tokens
+    if question.contents(words, tokens, part.hits, part.since, part.first):
+        return None
+    if len(question.contents(words, tokens, part.own, part.first, part.last)) > 1:
         return None
     return "no" if question.negated(part.own, part.first, part.last) else "yes"
 
