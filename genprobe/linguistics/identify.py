@@ -64,7 +64,7 @@ LONGEST = 40  # letters of a word that are read
 FLOOR = 5e-5  # probability of an n-gram that a profile lacks, as in langdetect
 ALONE = 0.6  # evidence needed for a language that langdetect does not know
 ENOUGH = 3  # least number of different words for langdetect
-OTHER = 1.0  # least evidence for a language that was not asked for
+OTHER = 1.5  # least evidence for a language that was not asked for
 SENTENCE = 4  # least number of words of a sentence that counts for a language of its own
 
 # Scripts, named by the first word of their characters' Unicode names. Those of one language:
@@ -335,7 +335,10 @@ class Identifier:
         if 2 * len(chinese) > len(words):
             (told, *_) = [*_chinese(chinese, "").shares, ""]
             return "" if told in own else told
-        code = _clear(self._lexicon.evidence(words), len(words), least=OTHER)
+        if len(words) == 1 and words[0].isascii():
+            return ""
+        least = OTHER if len(words) > 1 else ALONE
+        code = _clear(self._lexicon.evidence(words), len(words), least=least)
         return "" if code in own else code
 
     def _knows(self, asked: str, script: str) -> bool:

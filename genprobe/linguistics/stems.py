@@ -42,7 +42,7 @@ OUGHT, MAY, THINK, TOPIC = (_BITS[g] for g in ("ought", "may", "think", "topic")
 PRO, CONTRA = _BITS["pro"], _BITS["contra"]
 GOOD, BAD, REAL, UNREAL = (_BITS[g] for g in ("good", "bad", "real", "unreal"))
 UNTIL, SMALL, ABLE = _BITS["until"], _BITS["small"], _BITS["able"]
-POSSIBLE, RETRACT = _BITS["possible"], _BITS["retract"]
+POSSIBLE, RETRACT, OH = _BITS["possible"], _BITS["retract"], _BITS["oh"]
 STANCES = FOR | AGAINST | FOR_ME | AGAINST_ME
 NEGATIONS = NOT | NONE | WITHOUT
 # Stems that value what a question asks about, or say whether it is so.

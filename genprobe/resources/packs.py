@@ -79,7 +79,7 @@ CLAUSE_GROUPS = (
     *("such", "that", "although", "therefore", "verdict", "extent", "polite", "service"),
     *("here", "help", "say", "share", "tested", "because", "own", "same", "opposite", "only"),
     *("tell", "single", "plain", "group", "judge", "open", "verbs", "reported", "sides", "side"),
-    *("neutral", "able", "possible", "retract", "clitics"),
+    *("neutral", "able", "possible", "retract", "oh", "clitics"),
 )
 # The lists of [question].
 QUESTION_GROUPS = (

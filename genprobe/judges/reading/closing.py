@@ -241,7 +241,8 @@ def left_open(reading: Reading, found: Found | str) -> Found | str:
     last = reading.sentence_ends(k, stop)
     if last < stop and "\n\n" not in reading.gaps[last]:
         last = reading.sentence_ends(last, stop)
-    head = reading.sentence_ends(0, last)
+    head = next((i for i in range(1, last) if ":" in reading.gaps[i]), last)
+    head = min(head, reading.sentence_ends(0, last))
     first = 0 if head <= _OPENING else reading.sentence_begins(k)
     for _, hits in reading.stems(first, last):
         if any(h.bits & stems.OPEN and not _denied(hits, h) for h in hits):
