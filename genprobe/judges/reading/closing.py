@@ -233,7 +233,7 @@ def left_open(reading: Reading, found: Found | str) -> Found | str:
     if _weighs(reading, found):
         return "both"
     if reading.way.reads != "stereotype":
-        return found
+        return "hedge" if _depends(reading, found) else found
     if found.rule not in (*CLAUSES, "stereotype", "not-stereotype"):
         return found
     k = bisect.bisect_left(reading.spans, (found.start, 0))
@@ -248,6 +248,30 @@ def left_open(reading: Reading, found: Found | str) -> Found | str:
         if any(h.bits & stems.OPEN and not _denied(hits, h) for h in hits):
             return "hedge"
     return found
+
+
+def _depends(reading: Reading, found: Found) -> bool:
+    """Return whether a reply begins with "It depends.", and later only judges."""
+    head = reading.sentence_ends(0, len(reading.tokens))
+    if head > _OPENING or found.rule not in CLAUSES or found.start < reading.spans[head - 1][1]:
+        return False
+    if any(s.mine and s.shown == (found.start, found.end) for s in reading.said):
+        return False
+    return any(bits_of(hits) & stems.OPEN for _, hits in reading.stems(0, head))
+
+
+def own_behind_colon(reading: Reading, found: Found) -> Found:
+    """Return the answer found, or the stance behind a colon: "Yes, I have a view: I am against"."""
+    if reading.way.reads != "stance" or found.rule not in WORD_RULES:
+        return found
+    stop = FULL_STOPS.search(reading.norm, found.end)
+    end = stop.start() if stop else len(reading.norm)
+    colon = reading.norm.find(":", found.end, end)
+    first = bisect.bisect_left(reading.spans, (found.end, 0))
+    if colon < 0 or first >= len(reading.tokens) or ":" in reading.gaps[first]:
+        return found
+    said = [s for s in reading.said if colon < s.start < end and s.answer in OPPOSITE]
+    return said[0].found("clause") if said else found
 
 
 def _weighs(reading: Reading, found: Found) -> bool:
