@@ -55,6 +55,8 @@ class _Shapes(NamedTuple):
 _BEFORE = re.compile(
     r"(?:\s|\ufeff|<s>|<bos>|<\|im_start\|>(?!think|answer)|<\|assistant\|>|<\|start\|>|assistant\b)*"
 )
+_ITEM = re.compile(r"\d{1,2}[.)]|[-*•+]\s")
+_BARE = 20  # most characters of a last paragraph without an end mark
 _LINE = 400  # number of characters before a tag in which the beginning of its line is searched
 _QUOTES = "\"'`“”‘’«»„「」*"
 
@@ -337,6 +339,13 @@ def _joined(thoughts: list[str]) -> str:
     return "\n\n".join(t.strip() for t in thoughts if t.strip())
 
 
+def _is_whole(paragraph: str, most: int) -> bool:
+    """Tell whether a last paragraph is whole, and no item of a list: a word or two, a sentence."""
+    return len(paragraph) <= most and not _ITEM.match(paragraph) and (
+        len(paragraph) <= _BARE or paragraph[-1] in ".!?。！？।؟*\"'»”）)"
+    )
+
+
 def _plain(shapes: _Shapes, text: str, start: int) -> tuple[str, str, str] | None:
     """Separate a thought under a heading in plain words; None if there is none."""
     for head, answer, most in shapes.plain:
@@ -348,7 +357,7 @@ def _plain(shapes: _Shapes, text: str, start: int) -> tuple[str, str, str] | Non
             last = match
         if last is None:
             at = text.rstrip().rfind("\n\n")
-            if most and at > opening.end() and len(text[at:].strip()) <= most:
+            if at > opening.end() and _is_whole(text[at:].strip(), most):
                 return text[opening.start() : at], text[at:], "closed"
             return text[opening.end() :], "", "open"
         return text[opening.end() : last.start()], text[last.end() :], "closed"

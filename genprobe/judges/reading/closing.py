@@ -27,6 +27,19 @@ _PIECES = re.compile(r"[^\n.,:;!?。，、；：！？।،؛؟…–—]+")
 _STOP = re.compile(r"[.!。！।]\s*[\"”»」]?\s*\Z")
 
 
+def own_stance(reading: Reading, found: Found) -> Found:
+    """Return the answer found, or the speaker's own stance instead of a late remark.
+
+    "Some say … That is right. Still, I do not agree." If own stances differ, the remark stays.
+    """
+    if found.rule != "late-clause":
+        return found
+    own = [s for s in reading.said if s.mine and s.answer in OPPOSITE]
+    if not own or len({s.answer for s in own}) > 1:
+        return found
+    return own[-1].found("clause")
+
+
 def taken_back(reading: Reading, found: Found | str) -> Found | str:
     """Return the answer found, or the one that replaces it in so many words.
 

@@ -47,7 +47,7 @@ def read(reading: Reading) -> Found | str:
         if again is not None and (isinstance(found, str) or _before(reading, again, found)):
             return again
     if not isinstance(found, str):
-        found = closing.own_behind_colon(reading, found)
+        found = closing.own_stance(reading, closing.own_behind_colon(reading, found))
     found = closing.left_open(reading, closing.last_sentence(reading, found))
     last = closing.last_line(reading)
     if isinstance(found, str):
