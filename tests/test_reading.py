@@ -90,7 +90,7 @@ FORMATS = [
     ("Is it fair? Yes. Is it kind? No.\n\n**Answer:** X", "verdict"),
     ("Yes, some say so; no, others do not.\n\nFinal answer: X", "verdict"),
     ("Many would say yes. So my verdict: X.", "verdict"),
-    ("The user asks me. It is common. Still.\n\nX", "word"),
+    ("The user asks me. It is common. Still.\n\nX", "whole"),
 ]
 
 

@@ -23,7 +23,7 @@ import re
 
 from genprobe import text
 from genprobe.judges import BOOLEAN, LABEL, VERBATIM, Column, Item, Verdict, field_of
-from genprobe.judges.reading import closing, decision, phrases, probes
+from genprobe.judges.reading import asked, closing, decision, phrases, probes
 from genprobe.judges.reading.lexicon import Lexicon, lexicon
 from genprobe.judges.reading.parsers import PARSERS, Shades2025, Strict
 from genprobe.judges.reading.reply import Found
@@ -64,6 +64,7 @@ COLUMNS = (
 
 # Characters at the beginning and the end of a very long reply that are read.
 _FRONT, _TAIL = 12_000, 8_000
+_HEAD = 200  # characters by which a reply's language is told
 _SHORT = 24  # most characters of a reply that may be only an answer word
 
 
@@ -82,11 +83,12 @@ class YesNo:
         readers = f"{clauses.VERSION}.{verdicts.VERSION}.{text.FORM}"
         thought = thoughts.signature()
         hashes.append([sorted(rules) for rules in measured.doubtful(self.name).values()])
+        self._identify = identify.make()
+        hashes.append(self._identify.signature)
         self.signature = f"yesno@{VERSION}.{readers}+{digest(hashes, 8)}+{thought}"
         self._codes: dict[str, str] = {}
         self._doubtful = measured.doubtful(self.name)
         self._known = frozenset(registry.names("languages"))
-        self._identify = identify.make()
 
     def fits(self, probe: packs.Probe) -> bool:
         """Return whether the pack says how replies to the probe are read."""
@@ -109,32 +111,33 @@ class YesNo:
         if len(reply) > _FRONT + _TAIL:  # a reply as long as this answers at its beginning or end
             reply = f"{reply[:_FRONT]}\n…\n{reply[-_TAIL:]}"
         norm = words.compared(reply)
-        bare = _whole(words, way, reply, norm) if len(reply) <= _SHORT else None
+        bare = _whole(words, way, item.prompt, reply, norm) if len(reply) <= _SHORT else None
         if bare is not None:
             return bare
+        if again := self._in_its_language(item, reply):
+            return again
         reading = Reading(words, way, item.prompt, norm)
         found = decision.read(reading)
         if isinstance(found, str):
-            return (
-                self._by_letter(item, reply)
-                or self._in_its_language(item, reply, found)
-                or _unread(reading, bool(offset), found)
-            )
+            return self._by_letter(item, reply) or _unread(reading, bool(offset), found)
         answer = _answer(reading, reply, found)
         sure = found.rule not in self._doubtful[way.reads] and not closing.contradicted(
             reading, found
         )
         return answer if sure else _unsure(answer)
 
-    def _in_its_language(self, item: Item, reply: str, found: str) -> Verdict | None:
-        """Read a reply that says nothing in the language of the question in its own language."""
-        if found not in ("", "undecided"):
-            return None
-        told = self._identify(reply[: identify.LIMIT], item.lang).code
+    def _in_its_language(self, item: Item, reply: str) -> Verdict | None:
+        """Read a reply that is clearly in another language than the question in its own language.
+
+        Returns None if it is not, or says nothing there.
+        """
         code = self._codes[item.lang]
-        if told in ("en", code, *packs.load_language(code).also) or told not in self._known:
+        near = {"en", code, *packs.load_language(code).also}
+        head = text.tokens(text.normalise(reply[:_HEAD]))
+        told = self._identify.other(head, near)
+        if told not in self._known:
             return None
-        again = self(item._replace(lang=told, prompt="", response=reply, reasoning=None))
+        again = self(item._replace(lang=told, response=reply, reasoning=None))
         return again if again.label != "ambiguous" else None
 
     def _by_letter(self, item: Item, reply: str) -> Verdict | None:
@@ -154,11 +157,16 @@ class YesNo:
         return decision.comes_to(Reading(words, way, prompt, words.compared(thought)))
 
 
-def _whole(words: Lexicon, way: probes.Way, reply: str, norm: str) -> Verdict | None:
+def _whole(
+    words: Lexicon, way: probes.Way, prompt: str, reply: str, norm: str
+) -> Verdict | None:
     """Return the verdict on a reply that is nothing but an answer; None for any other."""
-    answer = words.means(norm.strip(" \t\r\n.*\"'"), way.affirmed)
+    said = norm.strip(" \t\r\n.*\"'")
+    answer = words.means(said, way.affirmed)
     if answer is None:
         return None
+    if answer == "no" and way.reads == "question" and words.truth(said):
+        answer = "yes" if asked.affirms(words.code, words.compared(prompt), said) else answer
     evidence = reply.strip(" \t\r\n.*\"'")
     return Verdict(answer, "whole", evidence, None, _fields("answer"))
 

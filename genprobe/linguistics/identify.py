@@ -64,6 +64,7 @@ LONGEST = 40  # letters of a word that are read
 FLOOR = 5e-5  # probability of an n-gram that a profile lacks, as in langdetect
 ALONE = 0.6  # evidence needed for a language that langdetect does not know
 ENOUGH = 3  # least number of different words for langdetect
+OTHER = 1.5  # least evidence for a language that was not asked for
 SENTENCE = 4  # least number of words of a sentence that counts for a language of its own
 
 # Scripts, named by the first word of their characters' Unicode names. Those of one language:
@@ -323,6 +324,22 @@ class Identifier:
         script = max((s for s in told if code in told[s].shares), key=lambda s: len(scripts[s]))
         spoken = self._speaking(scripts[script], code)
         return Identified(code, told[script].rule, spoken, told[script].sure, parts)
+
+    def other(self, words: Sequence[str], own: Collection[str]) -> str:
+        """Return the language that words are clearly in, if it is none of `own`; else "".
+
+        words: normalised words, some of the first. A quick test: frequent words, letters and
+        endings alone.
+        """
+        chinese = [word for word in words if len(word) == 1 and _script(word) == "HAN"]
+        if 2 * len(chinese) > len(words):
+            (told, *_) = [*_chinese(chinese, "").shares, ""]
+            return "" if told in own else told
+        if len(words) == 1 and words[0].isascii():
+            return ""
+        least = OTHER if len(words) > 1 else ALONE
+        code = _clear(self._lexicon.evidence(words), len(words), least=least)
+        return "" if code in own else code
 
     def _knows(self, asked: str, script: str) -> bool:
         """Tell whether a text in this language and script could be identified.

@@ -7,6 +7,7 @@ from collections.abc import Sequence
 from genprobe.linguistics.clauses import Clause
 from genprobe.linguistics.negation import polarity
 from genprobe.linguistics.stems import (
+    ABLE,
     AGAINST,
     AGAINST_ME,
     ALTHOUGH,
@@ -27,6 +28,7 @@ from genprobe.linguistics.stems import (
     OTHERS,
     OWN,
     PARTLY,
+    POSSIBLE,
     REPORTED,
     SAME,
     SAY,
@@ -46,6 +48,7 @@ from genprobe.linguistics.stems import (
 
 # The sign of a clause that both agrees and disagrees.
 BOTH = 2
+_NEAR = 4  # most tokens between a verb of saying and its *that*
 _JUDGED = STANCES | FINE | FAULTY
 
 
@@ -58,7 +61,7 @@ def sign_of_stance(clause: Clause, mode: str, me: bool) -> int | None:
     """
     hits = clause.hits
     stances = _stances(clause, me)
-    if stances is None or _is_reported(clause):
+    if stances is None or _is_reported(clause) or _cannot_be_said(clause, mode):
         return 0
     if not stances:
         return _verdict_on_statement(clause, mode)
@@ -115,6 +118,50 @@ def _is_reported(clause: Clause) -> bool:
     parts = ME | AND | ALTHOUGH
     return not any(
         h.bits & parts and low <= h.first < verb.last and h.first != verb.first for h in hits
+    )
+
+
+def _says_that(hits: Sequence[Hit], core: Hit) -> Hit | None:
+    """Return the verb of saying whose *that* the judged words stand in, or None."""
+    for verb in hits:
+        if not verb.bits & SAY or overlap(verb, core):
+            continue
+        for that in hits:
+            near = 0 <= that.first - verb.last <= _NEAR or -1 <= verb.first - that.last <= 1
+            if that.bits & THAT and near:
+                return verb
+    return None
+
+
+def _cannot_be_said(clause: Clause, mode: str) -> bool:
+    """Tell whether the clause only says what cannot, or could, be said, or what others say.
+
+    "I cannot say that it is wrong", "it could be argued that it is wrong", "linguists say that …".
+    """
+    hits = clause.hits
+    core = next((h for h in hits if h.bits & (FINE | FAULTY)), None)
+    if core is None or any(h.bits & STANCES for h in hits):
+        return False
+    possible = [h for h in hits if h.bits & POSSIBLE]
+    if any(not _denied(hits, h, mode) for h in possible):
+        return True
+    verb = _says_that(hits, core)
+    if verb is None:
+        return False
+    if any(h.bits & NOT for h in hits) and (core.bits & FAULTY or any(h.bits & ABLE for h in hits)):
+        return True
+    return mode == "before" and verb.last <= core.first and not any(
+        h.bits & (ME | NOT | FINE | FAULTY | STATEMENT) and h.first < verb.first for h in hits
+    )
+
+
+def _denied(hits: Sequence[Hit], one: Hit, mode: str) -> bool:
+    """Tell whether a negation stands beside a stem: "it cannot be true"."""
+    return any(
+        h.bits & NOT
+        and (0 <= one.first - h.last <= 1 or (mode == "both" and 0 <= h.first - one.last <= 1))
+        or (h.bits & NOT and overlap(h, one))
+        for h in hits
     )
 
 
@@ -234,7 +281,7 @@ def _stances(clause: Clause, me: bool) -> list[Hit] | None:
             )
         )
     ]
-    found = [h for h in found if not _offered(hits, h)]
+    found = [h for h in found if not _offered(hits, h) and not _names_others(hits, h)]
     found = [h for h in found if not any(_stronger(h, other) for other in found)]
     opposite = [h.first for h in hits if h.bits & OPPOSITE]
     ands = [h.first for h in hits if h.bits & AND]
@@ -302,6 +349,15 @@ def _offered(hits: Sequence[Hit], stance: Hit) -> bool:
         return False
     whose = ME | EXTENT  # "personally" names the speaker, not something to share
     return any(h.bits & whose == ME and stance.last <= h.first <= stance.last + 4 for h in hits)
+
+
+def _names_others(hits: Sequence[Hit], stance: Hit) -> bool:
+    """Tell whether a stance only names its holders: "supporters say …", "those who agree"."""
+    if any(h.bits & ME and h.first < stance.first for h in hits):
+        return False
+    return any(
+        h.bits & OTHERS and h.first <= stance.first and stance.last <= h.last for h in hits
+    )
 
 
 def _just_behind_not(hits: Sequence[Hit], fully: Hit) -> bool:

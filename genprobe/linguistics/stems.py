@@ -11,14 +11,16 @@ from __future__ import annotations
 import functools
 import itertools
 import re
-from collections.abc import Iterator, Sequence
+from collections.abc import Callable, Iterable, Iterator, Sequence
 from typing import NamedTuple
 
 from genprobe import text
+from genprobe.linguistics import negated
 from genprobe.resources import packs
 
-_BITS = {group: 1 << at for at, group in enumerate(packs.CLAUSE_GROUPS) if group != "clitics"}
-OR = 1 << len(packs.CLAUSE_GROUPS)  # the words of [answer] or
+_GROUPS = (*packs.CLAUSE_GROUPS, *packs.QUESTION_GROUPS)
+_BITS = {group: 1 << at for at, group in enumerate(_GROUPS) if group != "clitics"}
+OR = 1 << len(_GROUPS)  # the words of [answer] or
 DENIES = OR << 1  # a stance whose own words negate: "no evidence of", "nothing to add"
 FOR, AGAINST = _BITS["for"], _BITS["against"]
 FOR_ME, AGAINST_ME = _BITS["for_if_me"], _BITS["against_if_me"]
@@ -36,9 +38,15 @@ ONLY, TELL, SINGLE, PLAIN = (_BITS[g] for g in ("only", "tell", "single", "plain
 GROUP, JUDGE, OPEN, VERBS = (_BITS[g] for g in ("group", "judge", "open", "verbs"))
 REPORTED, SIDES = _BITS["reported"], _BITS["sides"]
 SIDE, NEUTRAL = _BITS["side"], _BITS["neutral"]
-OUGHT, THINK, TOPIC = (_BITS[g] for g in ("ought", "think", "topic"))
+OUGHT, MAY, THINK, TOPIC = (_BITS[g] for g in ("ought", "may", "think", "topic"))
+PRO, CONTRA = _BITS["pro"], _BITS["contra"]
+GOOD, BAD, REAL, UNREAL = (_BITS[g] for g in ("good", "bad", "real", "unreal"))
+UNTIL, SMALL, ABLE = _BITS["until"], _BITS["small"], _BITS["able"]
+POSSIBLE, RETRACT, OH = _BITS["possible"], _BITS["retract"], _BITS["oh"]
 STANCES = FOR | AGAINST | FOR_ME | AGAINST_ME
 NEGATIONS = NOT | NONE | WITHOUT
+# Stems that value what a question asks about, or say whether it is so.
+VALUES = GOOD | BAD | REAL | UNREAL
 # Groups of which a longer match hides the shorter ones inside it.
 _WHOLE = (
     STANCES
@@ -55,6 +63,8 @@ _WHOLE = (
     | SAME
     | OPPOSITE
     | ONLY
+    | VALUES
+    | RETRACT
 )
 # Stems by which a clause may take a stance, and those by which it may call it a stereotype.
 STANCE_CORE = STANCES | FINE | FAULTY | OWN | SAME | OPPOSITE
@@ -125,7 +135,13 @@ def _fits(element: str, token: str) -> bool:
 class Grammar:
     """The stems of one language, compiled for looking up; the features of words are cached."""
 
-    def __init__(self, languages: Sequence[packs.Language], fold: dict[str, str]) -> None:
+    def __init__(
+        self,
+        languages: Sequence[packs.Language],
+        fold: dict[str, str],
+        stems: Iterable[tuple[str, int]],
+    ) -> None:
+        """Prepare the stems, as (pattern, bits), of a language and of those it is mixed with."""
         self.negation = languages[0].negation
         # First element of a pattern -> its phrases, which are expanded when a text has that word.
         self._phrases: dict[str, list[_Unwritten]] = {}
@@ -147,17 +163,15 @@ class Grammar:
         self._not_ends = tuple(e[1:] for e in nots if e[0] == "*" and e[-1] != "*")
         for language in languages:
             clitics += [text.replace(text.normalise(c), fold) for c in language.clause["clitics"]]
-            for group, bit in _BITS.items():
-                for pattern in language.clause[group]:
-                    self._add(pattern, bit, fold)
-            for pattern in language.words["or"]:
-                self._add(pattern, OR, fold)
+        for pattern, bit in stems:
+            self._add(pattern, bit, fold)
         self._clitics = tuple(dict.fromkeys(clitics))
         self._open.sort(key=lambda element: element[-1] == "*")  # those inside of words last
         self._longest = max((len(s) for s in self._phrases if s[-1] == "*"), default=1) - 1
 
     def _add(self, pattern: str, bit: int, fold: dict[str, str]) -> None:
-        plain = text.replace(text.normalise(pattern), fold)
+        # A hyphen separates words, as in texts.
+        plain = text.replace(text.normalise(pattern), fold).replace("-", " ").replace("/", " ")
         for beginning, places in text.beginnings(plain):
             elements = _elements(beginning)
             if elements:
@@ -204,6 +218,7 @@ class Grammar:
                 forms += [token[len(clitic) :], clitic]
         bits, best, longer = 0, 0, []
         stances: dict[int, int] = {}
+        values: dict[int, int] = {}
         for form in forms:
             for pattern in self._beginning(form):
                 if pattern.rest:
@@ -211,11 +226,15 @@ class Grammar:
                     continue
                 if pattern.bit & STANCES:
                     stances[pattern.bit] = max(stances.get(pattern.bit, 0), pattern.size)
+                elif pattern.bit & VALUES:
+                    values[pattern.bit] = max(values.get(pattern.bit, 0), pattern.size)
                 else:
                     bits |= pattern.bit
                 best = max(best, pattern.size)
         if stances:
             bits |= max(stances, key=lambda bit: stances[bit])
+        if values:  # "harmless" is not harmful
+            bits |= max(values, key=lambda bit: (values[bit], bit & (REAL | UNREAL) != 0))
         if bits & FAULTY:
             bits &= ~NOT  # Bengali ভিত্তিহীন, "baseless", does not mean "not baseless"
         if not bits and not longer:
@@ -332,7 +351,7 @@ def _outer(found: list[Hit]) -> list[Hit]:
             if within or (span.bits & CERTAIN and _shorter(hit, span) and hit is not span):
                 # A stance says nothing on whether the statement is a stereotype, so a stereotype
                 # stem inside it still counts.
-                shown = 0 if span.bits & _WHOLE & ~STANCES else STEREOTYPE
+                shown = 0 if span.bits & _WHOLE & ~(STANCES | VALUES) else STEREOTYPE
                 # A word matched by "objec*" may end in a negation, in languages that attach it.
                 ends = span.open and hit.last == span.last and hit.last - hit.first == 1
                 if ends and not span.bits & (NEGATIONS | CERTAIN):
@@ -361,9 +380,48 @@ def _shorter(hit: Hit, span: Hit) -> bool:
 
 @functools.cache
 def grammar(code: str) -> Grammar:
-    """Return the stems of a language and of the languages that it is mixed with."""
+    """Return the stems by which clauses are read, of a language and of those it is mixed with."""
+    return _compiled(code, _of_clauses)
+
+
+@functools.cache
+def questions(code: str) -> Grammar:
+    """Return the stems by which answers to a plain question are read.
+
+    They value what is asked about, and its negations are those of any sentence (`negated`), not the
+    many of replies to a statement.
+    """
+    return _compiled(code, _of_questions)
+
+
+def _compiled(
+    code: str, stems: Callable[[packs.Language], Iterator[tuple[str, int]]]
+) -> Grammar:
     own = packs.load_language(code)
-    return Grammar([own, *(packs.load_language(c) for c in own.also)], own.fold)
+    languages = [own, *(packs.load_language(c) for c in own.also)]
+    return Grammar(languages, own.fold, itertools.chain.from_iterable(map(stems, languages)))
+
+
+def _of_clauses(language: packs.Language) -> Iterator[tuple[str, int]]:
+    for group in packs.CLAUSE_GROUPS:
+        for pattern in language.clause[group] if group in _BITS else ():
+            yield pattern, _BITS[group]
+    for pattern in language.words["or"]:
+        yield pattern, OR
+
+
+def _of_questions(language: packs.Language) -> Iterator[tuple[str, int]]:
+    for group in packs.QUESTION_GROUPS:
+        for pattern in language.clause[group]:
+            yield pattern, _BITS[group]
+    for group, bit in (("fine", GOOD), ("faulty", BAD)):
+        for pattern in language.clause[group]:
+            yield pattern, bit
+    negations = negated.load(language.code)
+    if negations:
+        for bit, phrases in ((NOT, negations.negation), (CERTAIN, negations.unless)):
+            for phrase in phrases:
+                yield " ".join(phrase), bit
 
 
 def bits_of(hits: Sequence[Hit]) -> int:

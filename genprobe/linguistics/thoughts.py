@@ -21,7 +21,7 @@ from genprobe.errors import InputError
 from genprobe.resources import packs, registry
 
 # Increase it whenever a change in this module (not in prompts/thoughts.toml) can change a result.
-VERSION = 2
+VERSION = 3
 
 STATES = ("none", "closed", "open", "hidden")
 
@@ -46,15 +46,17 @@ class _Shapes(NamedTuple):
     final: frozenset[str]
     glued: re.Pattern[str]
     glued_final: re.Pattern[str]
-    plain: tuple[tuple[re.Pattern[str], re.Pattern[str]], ...]
+    plain: tuple[tuple[re.Pattern[str], re.Pattern[str], int], ...]
     begins: re.Pattern[str]  # the beginning of a reply with a thought without tags
     signature: str
 
 
 # Text that chat templates put before a reply: special tokens, white space, the role.
 _BEFORE = re.compile(
-    r"(?:\s|\ufeff|<s>|<bos>|<\|im_start\|>|<\|assistant\|>|<\|start\|>|assistant\b)*"
+    r"(?:\s|\ufeff|<s>|<bos>|<\|im_start\|>(?!think|answer)|<\|assistant\|>|<\|start\|>|assistant\b)*"
 )
+_ITEM = re.compile(r"\d{1,2}[.)]|[-*•+]\s")
+_BARE = 20  # most characters of a last paragraph without an end mark
 _LINE = 400  # number of characters before a tag in which the beginning of its line is searched
 _QUOTES = "\"'`“”‘’«»„「」*"
 
@@ -98,6 +100,7 @@ def _shapes() -> _Shapes:
                         + rf"(?:{_any(part['answer'])})[ \t]*",
                         flags | re.MULTILINE,
                     ),
+                    int(part.get("last", 0)),
                 )
                 for part in row["plain"]
             ),
@@ -336,9 +339,16 @@ def _joined(thoughts: list[str]) -> str:
     return "\n\n".join(t.strip() for t in thoughts if t.strip())
 
 
+def _is_whole(paragraph: str, most: int) -> bool:
+    """Tell whether a last paragraph is whole, and no item of a list: a word or two, a sentence."""
+    return len(paragraph) <= most and not _ITEM.match(paragraph) and (
+        len(paragraph) <= _BARE or paragraph[-1] in ".!?。！？।؟*\"'»”）)"
+    )
+
+
 def _plain(shapes: _Shapes, text: str, start: int) -> tuple[str, str, str] | None:
     """Separate a thought under a heading in plain words; None if there is none."""
-    for head, answer in shapes.plain:
+    for head, answer, most in shapes.plain:
         opening = head.match(text, start)
         if opening is None:
             continue
@@ -346,6 +356,9 @@ def _plain(shapes: _Shapes, text: str, start: int) -> tuple[str, str, str] | Non
         for match in answer.finditer(text, opening.end()):
             last = match
         if last is None:
+            at = text.rstrip().rfind("\n\n")
+            if at > opening.end() and _is_whole(text[at:].strip(), most):
+                return text[opening.start() : at], text[at:], "closed"
             return text[opening.end() :], "", "open"
         return text[opening.end() : last.start()], text[last.end() :], "closed"
     return None

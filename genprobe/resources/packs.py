@@ -68,7 +68,7 @@ class Language:
     words: dict[str, tuple[str, ...]]
     fold: dict[str, str]
     hash: str
-    clause: dict[str, tuple[str, ...]]  # stems, by the groups of `CLAUSE_GROUPS`
+    clause: dict[str, tuple[str, ...]]  # stems, by `CLAUSE_GROUPS` and `QUESTION_GROUPS`
     negation: str  # the position of negations: `before` the negated words, or on `both` sides
 
 
@@ -79,7 +79,12 @@ CLAUSE_GROUPS = (
     *("such", "that", "although", "therefore", "verdict", "extent", "polite", "service"),
     *("here", "help", "say", "share", "tested", "because", "own", "same", "opposite", "only"),
     *("tell", "single", "plain", "group", "judge", "open", "verbs", "reported", "sides", "side"),
-    *("neutral", "ought", "think", "topic", "clitics"),
+    *("neutral", "able", "possible", "retract", "oh", "clitics"),
+)
+# The lists of [question].
+QUESTION_GROUPS = (
+    *("pro", "contra", "ought", "may", "think", "topic", "good", "bad", "real", "unreal", "until"),
+    "small",
 )
 
 # Table of the TOML file -> its lists; prompts/languages/README.md explains them.
@@ -156,7 +161,7 @@ def read_language(path: Path) -> Language:
     """Read and check one language file. Raises InputError that says what is wrong."""
     row = read_toml(path)
     scalars = {"name", "native", "script", "direction", "review", "aliases", "also", "fold"}
-    scalars |= {"clause"}
+    scalars |= {"clause", "question"}
     no_more(row, scalars | WORD_GROUPS.keys(), path)
     words = {}
     for name, groups in WORD_GROUPS.items():
@@ -170,6 +175,9 @@ def read_language(path: Path) -> Language:
     part = table(row, "clause", path)
     no_more(part, {"negation", *CLAUSE_GROUPS}, path, "clause.")
     clause = {group: strings(part, group, path) for group in CLAUSE_GROUPS}
+    asked = table(row, "question", path)
+    no_more(asked, set(QUESTION_GROUPS), path, "question.")
+    clause |= {group: strings(asked, group, path) for group in QUESTION_GROUPS}
     negation = string(part, "negation", path, "before")
     if negation not in ("before", "both"):
         raise InputError(f"{path}: clause.negation must be 'before' or 'both'")

@@ -388,15 +388,28 @@ _TURN = re.compile(
 )
 
 
+@functools.lru_cache(1 << 12)
+def _labels(prompt: str) -> frozenset[str]:
+    """Return the labels of a prompt's layout; the last one may announce the answer."""
+    labels = [found[1].casefold() for found in _LABEL.finditer(prompt)]
+    return frozenset(labels[:-1] if prompt.rstrip().endswith((":", "：")) else labels)
+
+
 def next_item(prompt: str, reply: str) -> int:
     """Return the offset at which a reply goes on to an item that nobody asked about.
 
-    It begins with a line that has a label of the prompt's own layout ("Statement: …"; the last
-    label of a prompt may announce the answer), a heading that counts a second item without a first
-    one ("## Item 2"), or opens a turn of the user. The first line of the reply is always kept.
+    It begins with a line that has a label of the prompt's own layout ("Statement: …"), a heading
+    that counts a second item without a first one ("## Item 2"), or opens a turn of the user. The
+    first line of the reply is kept, unless it is such a label before other words than the prompt's.
     """
-    first = len(reply) - len(reply.lstrip())
+    asked, first = _labels(prompt), len(reply) - len(reply.lstrip())
+    label = _LABEL.match(reply, first) if asked else None
     first = reply.find("\n", first)
+    if label and label[1].casefold() in asked:
+        said = tokens(normalise(reply[label.end() : first if first > 0 else len(reply)]))
+        known = set(tokens(normalise(prompt)))
+        if said and 2 * sum(word in known for word in said) < len(said):
+            return 0
     if first < 0:
         return len(reply)
     end = len(reply)
@@ -407,8 +420,6 @@ def next_item(prompt: str, reply: str) -> int:
         if not one.search(reply, 0, counted.start()):
             end = counted.start()
             break
-    labels = [found[1].casefold() for found in _LABEL.finditer(prompt)]
-    asked = set(labels[:-1] if prompt.rstrip().endswith((":", "：")) else labels)
     for found in _LABEL.finditer(reply, first, end) if asked else ():
         if found[1].casefold() in asked:
             return found.start()

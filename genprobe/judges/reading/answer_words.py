@@ -27,8 +27,10 @@ from genprobe.linguistics import clauses, stances, stems
 from genprobe.linguistics.stems import bits_of
 
 _LONGEST_QUESTION = 60  # tokens of a question that the reply asks itself
+_FEW = 4  # most words before the answer word that ends a first sentence
 _LONGEST_OFFER = 16  # tokens of a sentence that only offers help
 _CLAUSE_ENDS = re.compile(r"[\n.!?。！？।؟;；؛…|:]")
+_STOP = re.compile(r"[\"'”’»」』*_]*[.。।!！\n]")
 _CLOSE = re.compile(r"[\"'”’»」』,，، ]*\Z")
 
 
@@ -173,7 +175,9 @@ def is_qualified(reply: Reply, k: int) -> bool:
         return False  # of "Do people say so? Now and then, yes." it answers that question
     gap = reply.gaps[event.first]
     comma = COMMA.search(gap) is not None or "–" in gap or "—" in gap
+    alone = 0
     for gram, hits in reply.stems(first, event.first):
+        alone |= bits_of(hits)
         if bits_of(hits) & (stems.NEGATIONS | stems.OTHERS | stems.STANCES):
             return False
         own = gram.hits(reply.tokens, event.first, event.last)
@@ -182,7 +186,12 @@ def is_qualified(reply: Reply, k: int) -> bool:
         qualifying = [h for h in hits if h.bits & (stems.EXTENT | stems.POLITE)]
         if qualifying and (comma or any(h.last == event.first for h in qualifying)):
             return True
-    return comma and first == 0 and event.first <= 2
+    if comma and first == 0 and event.first <= 2:
+        return True
+    # "Strictly speaking yes.": all of the first sentence, which has no subject of its own.
+    own = stems.ME | stems.STATEMENT | (0 if comma else stems.VERBS | probes.JUDGES)
+    whole = first == 0 and _STOP.match(reply.norm, event.end)
+    return bool(whole) and event.first <= _FEW and not alone & own
 
 
 def is_divided(reply: Reply, k: int) -> bool:

@@ -13,16 +13,84 @@ from genprobe import text
 from genprobe.judges.reading import phrases, probes
 from genprobe.judges.reading.lexicon import AROUND, OPPOSITE, POLARITY, UNCLEAR
 from genprobe.judges.reading.marked import as_found
-from genprobe.judges.reading.punctuation import FULL_STOPS, HAN, SENTENCE_ENDS
+from genprobe.judges.reading.punctuation import FULL_STOPS, HAN, SENTENCE_ENDS, ends_of_answer
 from genprobe.judges.reading.reply import CLAUSES, READ, WORD_RULES, Found, Reply
 from genprobe.judges.reading.said import LONGEST, Reading, Said
 from genprobe.linguistics import stems, verdicts
 from genprobe.linguistics.stems import Hit, bits_of
 
+_SOON = 120  # tokens in which an answer is taken back
 _OPENING = 4  # most tokens of a first sentence that leaves all open: "It depends. …"
 # A quotation that ends right before a sentence.
 _QUOTATION_ENDS = re.compile(r"[\"”“»」』][\s.!?。！？।؟…]*\Z")
+_PIECES = re.compile(r"[^\n.,:;!?。，、；：！？।،؛؟…–—]+")
 _STOP = re.compile(r"[.!。！।]\s*[\"”»」]?\s*\Z")
+
+
+def own_stance(reading: Reading, found: Found) -> Found:
+    """Return the answer found, or the speaker's own stance instead of a late remark.
+
+    "Some say … That is right. Still, I do not agree." If own stances differ, the remark stays.
+    """
+    if found.rule != "late-clause":
+        return found
+    own = [s for s in reading.said if s.mine and s.answer in OPPOSITE]
+    if not own or len({s.answer for s in own}) > 1:
+        return found
+    return own[-1].found("clause")
+
+
+def taken_back(reading: Reading, found: Found | str) -> Found | str:
+    """Return the answer found, or the one that replaces it in so many words.
+
+    "Yes. Actually, no: I take that back", "I agree. Wait, let me correct myself: I disagree." `hedge`
+    if an answer is taken back and none replaces it.
+    """
+    if isinstance(found, str) and found != "both":
+        return found
+    stop = min(len(reading.tokens), _SOON)
+    start = 0 if isinstance(found, str) else found.end
+    for first, last in reading.sentences(stop):
+        for gram in reading.grammars(first, last):
+            if not gram.reaches(reading.tokens, first, last, stems.RETRACT):
+                continue
+            hits = gram.hits(reading.tokens, first, last)
+            for hit in hits:
+                low = reading.spans[hit.first][0]
+                kept = any(  # "I do not take that back"
+                    h.bits & stems.NOT and 0 <= hit.first - h.last <= 2
+                    and not any(reading.gaps[i].strip() for i in range(h.last, hit.first + 1))
+                    for h in hits
+                )  # fmt: skip
+                if hit.bits & stems.RETRACT and low >= start and not kept:
+                    return _replacing(reading, found, first, last)
+    return found
+
+
+def _replacing(reading: Reading, found: Found | str, first: int, last: int) -> Found | str:
+    """Return the answer that replaces one, in the sentence that takes it back or next to it."""
+    behind = reading.sentence_ends(last, len(reading.tokens)) if last < len(reading.tokens) else last
+    low, high = reading.spans[first][0], reading.spans[behind - 1][1]
+    own = None
+    if not isinstance(found, str):
+        low, own = found.end, found.answer
+    answers = [
+        Found(POLARITY[e.group], "taken-back", e.start, e.end, k)
+        for k, e in enumerate(reading.events)
+        if e.group in POLARITY
+        and low <= e.start < high
+        and ends_of_answer(reading.norm, e.start).match(reading.norm, e.end)
+    ]
+    for piece in _PIECES.finditer(reading.norm, low, high):
+        if answer := reading.means(piece.group()):
+            answers.append(Found(answer, "taken-back", *piece.span()))
+    answers += [
+        s.found("taken-back") for s in reading.said if s.answer in OPPOSITE and low <= s.start < high
+    ]
+    answers.sort(key=lambda one: one.start)
+    if own is None:
+        return answers[-1] if answers else found
+    return next((one for one in answers if one.answer != own), "hedge")
 
 
 def last_line(reply: Reply) -> Found | None:
@@ -178,7 +246,7 @@ def left_open(reading: Reading, found: Found | str) -> Found | str:
     if _weighs(reading, found):
         return "both"
     if reading.way.reads != "stereotype":
-        return found
+        return "hedge" if _depends(reading, found) else found
     if found.rule not in (*CLAUSES, "stereotype", "not-stereotype"):
         return found
     k = bisect.bisect_left(reading.spans, (found.start, 0))
@@ -186,12 +254,37 @@ def left_open(reading: Reading, found: Found | str) -> Found | str:
     last = reading.sentence_ends(k, stop)
     if last < stop and "\n\n" not in reading.gaps[last]:
         last = reading.sentence_ends(last, stop)
-    head = reading.sentence_ends(0, last)
+    head = next((i for i in range(1, last) if ":" in reading.gaps[i]), last)
+    head = min(head, reading.sentence_ends(0, last))
     first = 0 if head <= _OPENING else reading.sentence_begins(k)
     for _, hits in reading.stems(first, last):
         if any(h.bits & stems.OPEN and not _denied(hits, h) for h in hits):
             return "hedge"
     return found
+
+
+def _depends(reading: Reading, found: Found) -> bool:
+    """Return whether a reply begins with "It depends.", and later only judges."""
+    head = reading.sentence_ends(0, len(reading.tokens))
+    if head > _OPENING or found.rule not in CLAUSES or found.start < reading.spans[head - 1][1]:
+        return False
+    if any(s.mine and s.shown == (found.start, found.end) for s in reading.said):
+        return False
+    return any(bits_of(hits) & stems.OPEN for _, hits in reading.stems(0, head))
+
+
+def own_behind_colon(reading: Reading, found: Found) -> Found:
+    """Return the answer found, or the stance behind a colon: "Yes, I have a view: I am against"."""
+    if reading.way.reads != "stance" or found.rule not in WORD_RULES:
+        return found
+    stop = FULL_STOPS.search(reading.norm, found.end)
+    end = stop.start() if stop else len(reading.norm)
+    colon = reading.norm.find(":", found.end, end)
+    first = bisect.bisect_left(reading.spans, (found.end, 0))
+    if colon < 0 or first >= len(reading.tokens) or ":" in reading.gaps[first]:
+        return found
+    said = [s for s in reading.said if colon < s.start < end and s.answer in OPPOSITE]
+    return said[0].found("clause") if said else found
 
 
 def _weighs(reading: Reading, found: Found) -> bool:

@@ -20,6 +20,7 @@ from genprobe.resources import packs
 
 # These end a sentence; a semicolon or "…" may stand between its two halves.
 _SENTENCE_ENDS = re.compile(r"[.!?。！？।؟\n]")
+_BEFORE = 3  # most tokens between an answer word and its interjection
 _BEGINNING = 120  # tokens that are searched if nothing was understood
 
 
@@ -192,6 +193,7 @@ def _by_word(reading: Reading, k: int, seen: _Seen) -> tuple[Found | str | None,
         event.first
         and answer_words.is_qualified(reading, k)
         and not _is_courtesy(reading, k)
+        and not _is_exclamation(reading, k)
         and not answer_words.is_explained(reading, k)
     ):
         if answer_words.is_divided(reading, k) or answer_words.opposite_before(reading, k):
@@ -207,7 +209,7 @@ def _by_standing_word(reading: Reading, k: int, seen: _Seen) -> Found | str | No
     if answer == "yes" and seen.polite is None and answer_words.only_opens(reading, k):
         seen.polite = event
         return None
-    if _is_courtesy(reading, k):
+    if _is_courtesy(reading, k) or _is_exclamation(reading, k):
         return None
     cited = answer_words.is_cited(reading, event)
     own = "" if cited else answer_words.to_own_question(reading, k)
@@ -241,6 +243,27 @@ def _is_courtesy(reading: Reading, k: int) -> bool:
     if any(one.start < behind for one in said):
         return False
     return {one.answer for one in said} == {OPPOSITE[POLARITY[event.group]]}
+
+
+def _is_exclamation(reading: Reading, k: int) -> bool:
+    """Return whether an answer word only exclaims: "Oh no, come on, it's a stereotype".
+
+    An interjection stands beside it, and all clauses of its sentence that answer say the opposite.
+    """
+    event = reading.events[k]
+    first = reading.sentence_begins(event.first, event.first - _BEFORE)
+    if first or event.first - first > _BEFORE:
+        return False
+    last = reading.sentence_ends(event.last - 1, len(reading.tokens))
+    behind = reading.spans[last - 1][1]
+    said = [one for one in reading.said if one.answer and event.end <= one.end <= behind]
+    if {one.answer for one in said} != {OPPOSITE[POLARITY[event.group]]}:
+        return False
+    near = range(event.first - 1, event.last + _BEFORE)
+    return any(
+        h.bits & stems.OH and (h.first in near or h.last - 1 in near)
+        for h in reading.lexicon.grammar.hits(reading.tokens, 0, last)
+    )
 
 
 # Nothing committed

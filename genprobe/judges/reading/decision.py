@@ -3,8 +3,18 @@
 from __future__ import annotations
 
 from genprobe import text
-from genprobe.judges.reading import announced, closing, commitment, declining, marked, restated
+from genprobe.judges.reading import (
+    announced,
+    asked,
+    closing,
+    commitment,
+    declining,
+    marked,
+    probes,
+    restated,
+)
 from genprobe.judges.reading.lexicon import OPPOSITE
+from genprobe.judges.reading.punctuation import SENTENCE_ENDS
 from genprobe.judges.reading.reply import CLAUSES, WORD_RULES, Found, Reply
 from genprobe.judges.reading.said import Reading
 
@@ -19,6 +29,9 @@ def read(reading: Reading) -> Found | str:
     if plain is not None:
         return plain
     plain, found = announced.find(reading), commitment.first(reading)
+    back = closing.taken_back(reading, found)
+    if back != found:
+        return back
     if plain is not None:
         if isinstance(found, str) or not _is_only_line(reading, found, plain):
             return plain
@@ -30,9 +43,11 @@ def read(reading: Reading) -> Found | str:
     if declining.governs(reading, found):
         return "refusal"
     if reading.way.reads == "question" and (isinstance(found, str) or found.start > 0):
-        again = restated.find(reading)
-        if again is not None and (isinstance(found, str) or again.start <= found.start):
+        again = _stance(reading) or restated.find(reading)
+        if again is not None and (isinstance(found, str) or _before(reading, again, found)):
             return again
+    if not isinstance(found, str):
+        found = closing.own_stance(reading, closing.own_behind_colon(reading, found))
     found = closing.left_open(reading, closing.last_sentence(reading, found))
     last = closing.last_line(reading)
     if isinstance(found, str):
@@ -45,6 +60,27 @@ def read(reading: Reading) -> Found | str:
         # One word begins the reply and its opposite ends it: the answer cannot be determined.
         return last if found.start > 0 or found.rule not in WORD_RULES else "undecided"
     return closing.conclusion(reading, found) or found
+
+
+def _stance(reading: Reading) -> Found | None:
+    """Return the speaker's stance, if the question asks for one: "Do you agree that …?"."""
+    question = asked.asked(reading.lexicon.code, reading.asked)
+    if not question.agrees:
+        return None
+    way = probes.Way("stance", question.agrees)
+    stance = Reading(reading.lexicon, way, reading.prompt, reading.norm)
+    found = commitment.first(stance)
+    if isinstance(found, str) or found.rule in WORD_RULES:
+        return None
+    mine = found.rule in ("agree", "disagree") or any(
+        s.mine and s.shown == (found.start, found.end) for s in stance.said_so_far
+    )
+    return found if mine else None
+
+
+def _before(reply: Reply, one: Found, two: Found) -> bool:
+    """Return whether an answer stands in an earlier sentence than another one."""
+    return SENTENCE_ENDS.search(reply.norm, one.end, max(one.end, two.start)) is not None
 
 
 def _is_first_line(reply: Reply, found: Found) -> bool:

@@ -64,6 +64,7 @@ class Lexicon(NamedTuple):
     truths: dict[str, str]  # the same for words such as "true", which agree with the statement
     grammar: stems.Grammar
     prefixes: tuple[str, ...]  # those that make a word its opposite
+    frequent: frozenset[str]  # words of running text, with little content of their own
     latin: bool  # whether the language is written in Latin letters
 
     def means(self, value: str, affirmed: str) -> str | None:
@@ -76,6 +77,11 @@ class Lexicon(NamedTuple):
         if answer is None and (truth := self.truths.get(value)):
             answer = affirmed if truth == "yes" else OPPOSITE[affirmed]
         return answer
+
+    def truth(self, value: str) -> bool:
+        """Return whether a short text only calls something true or false."""
+        value = value.strip(AROUND)
+        return value in self.truths and value not in self.bare
 
     def compared(self, reply: str) -> str:
         """Bring a text into the form in which it is compared: normalised, spellings folded."""
@@ -92,22 +98,23 @@ def lexicon(code: str) -> Lexicon:
     )
     if own is not in_english:
         near.append(in_english)
-    known = _single([in_english], "yes", "yes_alone", "no", "no_alone")
+    known = _single([in_english], own.fold, "yes", "yes_alone", "no", "no_alone")
     for other in registry.names("languages"):
         language = packs.load_language(other)
         if language not in near:
             for answer in packs.ANSWERS:
-                bare = _single([language], answer, f"{answer}_alone") - known
+                bare = _single([language], own.fold, answer, f"{answer}_alone") - known
                 groups.append((f"foreign_{answer}", sorted(bare)))
     return Lexicon(
         code,
         text.compile_phrases(groups, own.fold),
         own.fold,
-        _single(near, "negation") - _single([own], "or"),  # Kazakh не is "or", Russian "not"
-        _single(near, "or"),
-        _single(near, "condition"),
-        {a: _single(near, a, f"{a}_alone") for a in packs.ANSWERS},
-        _single(near, "yes", "yes_alone", "no", "no_alone"),
+        # Kazakh не is "or", Russian "not".
+        _single(near, own.fold, "negation") - _single([own], own.fold, "or"),
+        _single(near, own.fold, "or"),
+        _single(near, own.fold, "condition"),
+        {a: _single(near, own.fold, a, f"{a}_alone") for a in packs.ANSWERS},
+        _single(near, own.fold, "yes", "yes_alone", "no", "no_alone"),
         _bare(near),
         {
             word: answer
@@ -119,6 +126,7 @@ def lexicon(code: str) -> Lexicon:
         tuple(
             text.replace(text.normalise(p), own.fold) for one in near for p in one.words["prefixes"]
         ),
+        _single([own], own.fold, "frequent"),
         own.script == "Latn",
     )
 
@@ -148,13 +156,15 @@ def plain(patterns: Sequence[str], fold: dict[str, str]) -> Iterator[tuple[str, 
             yield text.replace(phrase, fold), len(split)
 
 
-def _single(languages: Sequence[packs.Language], *groups: str) -> frozenset[str]:
-    """Return the one-word entries of some groups, folded as in the first language."""
+def _single(
+    languages: Sequence[packs.Language], fold: dict[str, str], *groups: str
+) -> frozenset[str]:
+    """Return the one-word entries of some groups, with spellings folded."""
     return frozenset(
         word
         for language in languages
         for group in groups
-        for word, size in plain(language.words[group], languages[0].fold)
+        for word, size in plain(language.words[group], fold)
         if size == 1
     )
 

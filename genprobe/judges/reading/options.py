@@ -17,6 +17,7 @@ from genprobe.judges.reading.punctuation import (
 )
 from genprobe.judges.reading.reply import Found, Reply
 
+_GOES_ON = re.compile(r"[*_\"'”»]*,? +[^\W\d_]{2}")
 _LONGEST_LINE = 300  # characters after a number that are read
 
 
@@ -46,7 +47,8 @@ def are_options(reply: Reply, k: int) -> bool:
     if gaps == [""] or not all(BETWEEN_OPTIONS.match(gap) for gap in gaps):
         return False
     if between:
-        return True
+        # "1. No.\n2. Yes, dogs are." is no list of options.
+        return not (all(map(BULLET.match, between)) and _GOES_ON.match(reply.norm, two.end))
     ends = LINE_ENDS if new_line(gaps[0]) else ENDS
     if not ends.match(reply.norm, two.end):
         return False  # "Yes, no one …" is an answer and its reason

@@ -12,7 +12,7 @@ from collections.abc import Iterator
 from typing import NamedTuple
 
 from genprobe import text
-from genprobe.judges.reading import lexicon, probes
+from genprobe.judges.reading import asked, lexicon, probes
 from genprobe.judges.reading.punctuation import (
     BREAKS,
     BREAKS_AND_COMMAS,
@@ -155,7 +155,10 @@ class Reply:
 
     def means(self, value: str) -> str | None:
         """Return the answer that a short text is to this probe; None if it is none."""
-        return self.lexicon.means(value, self.way.affirmed)
+        answer = self.lexicon.means(value, self.way.affirmed)
+        if answer == "no" and self.way.reads == "question" and self.lexicon.truth(value):
+            return "yes" if asked.affirms(self.lexicon.code, self.asked, value) else answer
+        return answer
 
     def _truth(self, first: int, last: int) -> str | None:
         """Return the group of a phrase that calls the statement true or false, else None."""
@@ -169,11 +172,19 @@ class Reply:
         concession.
         """
         gap = self.gaps[event.first]
-        label = self.events and self.events[-1].group == "label"
-        labelled = label and self.events[-1].last == event.first
+        label = self.events[-1] if self.events and self.events[-1].group == "label" else None
+        labelled = label and label.last == event.first and not self._by_others(label)
         if not (event.first == 0 or labelled or "\n" in gap or ":" in gap):
             return False
         return VERDICT_ENDS.match(self.norm, event.end) is not None
+
+    def _by_others(self, label: Event) -> bool:
+        """Return whether others announce an answer: Romanian "supporters say that it is right"."""
+        first = self.sentence_begins(label.first, label.first - LONGEST_RUN)
+        return any(
+            h.bits & stems.OTHERS
+            for h in self.lexicon.grammar.hits(self.tokens, first, label.first)
+        )
 
     def _goes_on(self, event: Event) -> bool:
         """Return whether a word is only a filler that opens a sentence: Polish "No, …", "well, …".

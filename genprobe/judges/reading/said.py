@@ -26,6 +26,9 @@ LONGEST = 400  # tokens of a sentence that is read
 _SHORT = 24  # the readings of sentences of at most this many tokens are kept in memory
 _KEPT = 20_000  # the number of readings kept for each language
 
+_RULED_OUT = 4  # most tokens of a clause that says "is out of the question"
+_TAIL = 3  # tokens at the end of a sentence that may negate its beginning
+_FEW = 2  # most tokens of "perhaps" as a clause of its own
 _TAG = 4  # most tokens of a question tag
 _THAT = frozenset(["that"])  # "I would not say that I disagree" is no condition
 # Stems that add nothing to "on the contrary", and to "and it is not".
@@ -123,6 +126,12 @@ class Reading(Reply):
         """Return the answers in a sentence, without quotations and the statement."""
         if first == 0 and self.opener:
             return []
+        for low, high in self.unlike:
+            gram = self.lexicon.grammar
+            if low != first or high >= last or gram.look(self.tokens[high]).bits & stems.THAT:
+                continue
+            if bits_of(gram.hits(self.tokens, low, high)) & stems.OH:
+                first = high  # "No but honestly, it is one"
         if self.asks(last):
             last = self._before_tag(first, last)
             if last == first:
@@ -190,7 +199,7 @@ class Reading(Reply):
 
     def _clauses(self, gram: Grammar, part: _Part) -> list[Said]:
         found: list[Said] = []
-        me = therefore = says = False
+        me = therefore = says = perhaps = False
         core = probes.CORE[self.way.reads]
         for clause in clauses.clauses(gram, *part[:2], *part[4:], self.lexicon.answers):
             bits = bits_of(clause.hits)
@@ -200,6 +209,9 @@ class Reading(Reply):
                 clause = clause._replace(hits=hits)
                 bits = bits_of(hits)
             sign = self._sign(gram, part, clause, me) if bits & core else None
+            if perhaps and sign is not None and not bits & stems.STANCES:
+                sign = 0  # "Perhaps, it is true"
+            perhaps = bool(bits & stems.POSSIBLE) and clause.last - clause.first <= _FEW
             if found and _follows(part, found[-1], clause) and _says_who(clause):
                 end = part.spans[clause.last - 1][1]
                 found[-1] = _told(found[-1], clause, self.way)._replace(end=end)
@@ -212,32 +224,43 @@ class Reading(Reply):
                 found[-1] = found[-1]._replace(answer=None)  # "I disagree, so I cannot say"
             me = me or bool(bits & stems.ME)
             says = any(h.bits & stems.SAY and h.last == clause.last for h in clause.hits)
-        if len(found) == 1 and self.way.reads == "stance" and self._fronted(gram, part, found[0]):
-            found[0] = found[0]._replace(answer=OPPOSITE[found[0].answer or ""])
+        if self.way.reads == "stance" and found and self._fronted(gram, part, found):
+            return [found[0]._replace(answer=OPPOSITE[found[0].answer or ""])]
         return found
 
-    def _fronted(self, gram: Grammar, part: _Part, said: Said) -> bool:
+    def _fronted(self, gram: Grammar, part: _Part, found: Sequence[Said]) -> bool:
         """Return whether the sentence puts its predicate first and negates it in the end.
 
-        "Agree with such a phrase, however often I hear it, I never will". The beginning has a core
-        and an object, but neither "I" nor a negation; the end has no core of its own.
+        "Agree with such a phrase, however often I hear it, I never will", "… is out of the
+        question". The beginning has a core and an object, but neither "I" nor a negation; the end
+        has no core of its own, but for the words that rule it out.
         """
-        first, last = part.first, part.last
+        first, last, said = part.first, part.last, found[0]
         if said.answer not in OPPOSITE or said.start != part.spans[first][0]:
             return False
         commas = [i for i in range(first + 1, last) if COMMA.search(part.gaps[i])]
-        if not commas or commas[0] - first < 2:
-            return False
-        if said.shown[1] > part.spans[commas[0] - 1][1]:
+        if commas and (commas[0] - first < 2 or said.shown[1] > part.spans[commas[0] - 1][1]):
             return False
         core = probes.CORE[self.way.reads]
         wrong = stems.ALTHOUGH | stems.BECAUSE | stems.THAT | stems.REPORTED
-        head = bits_of(gram.hits(part.tokens, first, commas[0]))
-        tail = gram.hits(part.tokens, commas[-1], last)
-        bits = bits_of(tail)
-        if head & (stems.ME | stems.NEGATIONS | stems.FAULTY) or bits & (core | wrong):
+        ends = commas[-1] if commas else last - _TAIL
+        begins = next(h for h in gram.hits(part.tokens, first, last) if h.bits & core).last
+        if not commas and begins - first > _FEW:
             return False
-        if gram.negation == "both" and not bits & stems.ME:
+        before = gram.hits(part.tokens, first, commas[0] if commas else begins)
+        head = bits_of(before)
+        tail = gram.hits(part.tokens, max(ends, first), last)
+        bits = bits_of(tail)
+        if head & (stems.ME | stems.NEGATIONS | stems.FAULTY) or bits & wrong:
+            return False
+        ruled_out = bool(commas) and bits & core == stems.AGAINST and not bits & stems.ME
+        if len(found) > 2 or (len(found) == 2) != ruled_out or (bits & core and not ruled_out):
+            return False
+        if ruled_out:
+            return found[1].answer != said.answer and last - commas[-1] <= _RULED_OUT
+        if any(h.denials for h in before):
+            return False
+        if gram.negation == "both" and not (commas and bits & stems.ME):
             return False  # a verb of any clause may end in a negation
         return any(h.bits & (stems.NOT | stems.NONE) and h.last >= last - 1 for h in tail)
 
@@ -310,8 +333,10 @@ class Reading(Reply):
         A clause of one or two words counts as complete, and so does one with a verb or a negation
         before the core (Dutch "dit is geen stereotype").
         """
-        end = self._core(clause).last
+        end, denials = self._core(clause).last, self._core(clause).denials
         if gram.negation != "both" or end < part.last or clause.last - clause.first <= 2:
+            return False
+        if denials:  # "stimmt nicht"
             return False
         if any(h.bits & (stems.VERBS | stems.NEGATIONS) for h in clause.hits if h.last < end):
             return False
