@@ -101,9 +101,9 @@ class ChoiceJudge:
         if first != reply and decide(Reading(options, first)).kind in ("answer", "mismatch"):
             reply = first
         reading = Reading(options, reply)
-        behind = reading.behind_list()
-        if behind:
-            reading = Reading(options, behind)
+        for behind in (reading.behind_list(), reading.behind_correction()):
+            if behind and decide(Reading(options, behind)).kind != "offtopic":
+                reading = Reading(options, behind)
         decision = decide(reading)
         if refusing.may_come_first(reading, decision, reply):
             refused = refusal.make()(Item(item.lang, "", "", reply))

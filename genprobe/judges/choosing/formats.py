@@ -5,16 +5,16 @@ from __future__ import annotations
 import re
 
 from genprobe.judges.choosing.reading import Reading
+from genprobe.judges.choosing.reply import NOUNS
 from genprobe.judges.choosing.taking import Found, answer
 
 _BOXED = re.compile(
     r"\\boxed\s*\{(?:\s*\\text\s*\{)?([^{}]{1,300})\}|<answer>([^<]{1,300})</answer>"
 )
 _FIELD = re.compile(
-    r"[\"'](?:[^\"'\n]{0,20})(?:answer|choice|option|response)[\"']\s*:\s*"
-    r"(?:\"([^\"\n]{1,300})\"|(\d{1,2})\b)",
-    re.IGNORECASE,
+    r"[\"']([^\"'\n]{1,40})[\"']\s*:\s*(?:\"([^\"\n]{1,300})\"|(\d{1,2})\b)", re.IGNORECASE
 )
+_KEY = re.compile("answer|choice|option|response")
 _TICK = re.compile(r"^[ \t]*(?:[-*] )?(?:\[[xXхХ✓✔]\]|[☑✅✓✔☒🗹])[ \t]*(.{1,300})$", re.MULTILINE)
 _BOLD = re.compile(r"\*\*([^*\n]{1,300})\*\*|__([^_\n]{1,300})__")
 
@@ -45,9 +45,17 @@ def bold(reading: Reading) -> Found | None:
 
 
 def _matched(reading: Reading, pattern: re.Pattern[str]) -> list[range]:
-    """Return the words of each match, from its first group that is not empty."""
+    """Return the words of each match, from its first group that is not empty.
+
+    A field counts if its key is a word for "answer", in the language or in English.
+    """
     found = []
     for match in pattern.finditer(reading.reply.text):
-        group = next(g for g in range(1, 3) if match.group(g))
-        found.append(reading.reply.inside(match.start(group), match.end(group)))
+        groups = [g for g in range(1, pattern.groups + 1) if match.group(g)]
+        if pattern is _FIELD:
+            key = reading.reply.inside(*match.span(groups.pop(0)))
+            named = any(reading.reply.group(at)[0] in NOUNS for at in key)
+            if not (named or _KEY.search(match.group(1).lower())):
+                continue
+        found.append(reading.reply.inside(*match.span(groups[0])))
     return found
