@@ -260,8 +260,8 @@ def _untells(lexicon: Lexicon, option: str) -> bool:
     said = tokens(option, lexicon.fold)
     return (
         len(said) > 1
-        and any(word.startswith(lexicon.tell) for word in said)
-        and any(word.startswith(lexicon.deny) for word in said)
+        and any(f"{word} ".startswith(lexicon.tell) for word in said)
+        and any(f"{word} ".startswith(lexicon.deny) for word in said)
     )
 
 

@@ -116,6 +116,10 @@ class Options:
             or text.normalise(token) in self.lexicon.letters
         )
 
+    def is_shown(self, token: str) -> bool:
+        """Tell whether a token is a letter that was shown; ideographs are words, too."""
+        return spelling.looks(token) in self._marks and not spelling.HAN.match(token)
+
     def contradicts(self, token: str, option: int) -> bool:
         """Tell whether a mark that may label the text of this option stands for another one."""
         if self._marks:

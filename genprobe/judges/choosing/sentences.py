@@ -48,8 +48,8 @@ def opens(reading: Reading, begun: Found | None) -> Found | None:
     if not held or held[0].kind != "option" or not reading.is_explicit(held[0]):
         return None
     first = held[0]
-    parts = first.option == 0 and any(
-        m.option == 1 and reading.is_explicit(m) and "\n" in reading.reply.gap(m.first)
+    parts = any(
+        m.option == first.option + 1 and reading.is_explicit(m) and "\n" in reading.reply.gap(m.first)
         for m in reading.mentions
     )
     if parts or reading.repeats() or not reading.is_only(range(first.last)):
@@ -150,7 +150,7 @@ def leaves_open(reading: Reading) -> Found | None:
         part = range(sentence.start, cut or sentence.stop)
         held = reading.within(part)
         named = [m for m in held if m.kind == "option" and m.option != options.unknown]
-        if len({m.option for m in named}) < 2:
+        if len({m.option for m in named}) < 2 or len(take(reading, part)[1]) > options.count - 2:
             continue
         inside = range(named[0].last, named[-1].first)
         if any(m.kind in ("although", "but", "not", "instead") for m in reading.within(inside)):
