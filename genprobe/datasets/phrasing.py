@@ -74,6 +74,10 @@ class Lexicon(NamedTuple):
     refuse: text.Phrases
     whether: tuple[str, ...]
 
+    def denies(self, word: str) -> bool:
+        """Tell whether a word denies."""
+        return f"{word} ".startswith(self.deny)
+
 
 def tokens(option: str, fold: dict[str, str]) -> list[str]:
     """Split an option into words, normalised and folded in the same way as a reply."""
@@ -261,7 +265,7 @@ def _untells(lexicon: Lexicon, option: str) -> bool:
     return (
         len(said) > 1
         and any(f"{word} ".startswith(lexicon.tell) for word in said)
-        and any(f"{word} ".startswith(lexicon.deny) for word in said)
+        and any(map(lexicon.denies, said))
     )
 
 

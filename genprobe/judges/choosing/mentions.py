@@ -262,7 +262,7 @@ class _Scan:
         said = [
             word
             for word in self.words[first:last]
-            if word not in self.reply.lexicon.small and f"{word} " not in self.reply.lexicon.deny
+            if word not in self.reply.lexicon.small and not self.reply.lexicon.denies(word)
         ]
         keys = [key for keys in self.options.keys if len(keys) == 1 for key in keys]
         return any(spelling.alike(word, key, 3) >= 0.6 for word in said for key in keys)

@@ -56,10 +56,19 @@ class Options:
     """
 
     def __init__(
-        self, lang: str, options: Sequence[str], marks: Sequence[str], prompt: str = ""
+        self,
+        lang: str,
+        options: Sequence[str],
+        marks: Sequence[str],
+        prompt: str = "",
+        said: str = "",
     ) -> None:
-        """Prepare options in their order. marks: their letters or numbers, else the prompt's."""
-        self.lexicon = phrasing.lexicon(lang)
+        """Prepare options in their order.
+
+        marks: their letters or numbers, else the prompt's. said: the language of the reply, if it
+        is not that of the options.
+        """
+        self.lexicon = phrasing.lexicon(said or lang)
         self.count = len(options)
         self.words = [phrasing.tokens(option, self.lexicon.fold) for option in options]
         plain = [phrasing.simplified(words) for words in self.words]
