@@ -310,7 +310,12 @@ def _begun_with(word: str, pattern: str, fold: Mapping[str, str]) -> Iterator[li
 
 
 def _folded(pattern: str, fold: Mapping[str, str]) -> Iterator[list[str]]:
-    """Split each phrase of a pattern into tokens, folded."""
+    """Split each phrase of a pattern into tokens."""
+    plain = normalise(pattern)
+    if all(len(old) == 1 for old in fold):  # then the pattern can be folded as a whole
+        folded = replace(plain, fold)
+        phrases = plain_phrases(pattern) if folded == plain else _expanded(folded)
+        return (words for _, words in phrases)
     return (tokens(replace(phrase, fold)) for phrase, _ in plain_phrases(pattern))
 
 
