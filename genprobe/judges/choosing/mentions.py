@@ -259,11 +259,8 @@ class _Scan:
 
     def _names(self, first: int, last: int) -> bool:
         """Tell whether one of these words is an option's own, in any gender."""
-        said = [
-            word
-            for word in self.words[first:last]
-            if word not in self.reply.lexicon.small and not self.reply.lexicon.denies(word)
-        ]
+        lexicon = self.reply.lexicon
+        said = {*self.words[first:last]} - lexicon.small - {word.strip() for word in lexicon.deny}
         keys = [key for keys in self.options.keys if len(keys) == 1 for key in keys]
         return any(spelling.alike(word, key, 3) >= 0.6 for word in said for key in keys)
 
