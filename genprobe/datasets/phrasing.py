@@ -21,7 +21,7 @@ from genprobe.resources import packs, registry
 ORDINALS = ("first", "second", "third", "fourth", "fifth", "sixth")
 PLACES = (*ORDINALS, "last", "former", "latter", "middle")
 GROUPS = (
-    *("label", "noun", "after", "wrong", "not", "instead", "because", "although", "so", "but"),
+    *("back", "label", "noun", "after", "wrong", "not", "instead", "because", "although", "so", "but"),
     *("both", "together", "neither", "none", "unknown", "torn", "question", "other", *PLACES),
 )
 
@@ -46,6 +46,7 @@ class Words:
     deny: tuple[str, ...]  # beginnings of words that deny
     source: tuple[str, ...]  # beginnings of words for the given text
     decline: tuple[str, ...]  # beginnings of words for what a refusal declines to do
+    bias: tuple[str, ...]  # beginnings of words for prejudice: what they are said of is no answer
     refuse: tuple[str, ...]  # phrases that decline
     whether: tuple[str, ...]  # words of indirect questions
     groups: dict[str, tuple[str, ...]]
@@ -69,8 +70,13 @@ class Lexicon(NamedTuple):
     deny: tuple[str, ...]
     source: tuple[str, ...]
     decline: tuple[str, ...]
+    bias: tuple[str, ...]
     refuse: text.Phrases
     whether: tuple[str, ...]
+
+    def denies(self, word: str) -> bool:
+        """Tell whether a word denies."""
+        return f"{word} ".startswith(self.deny)
 
 
 def tokens(option: str, fold: dict[str, str]) -> list[str]:
@@ -108,6 +114,7 @@ def read_words(path: Path) -> Words:
         "deny",
         "source",
         "decline",
+        "bias",
         "refuse",
         "whether",
     }
@@ -130,6 +137,7 @@ def read_words(path: Path) -> Words:
         deny=packs.strings(row, "deny", path),
         source=packs.strings(row, "source", path),
         decline=packs.strings(row, "decline", path),
+        bias=packs.strings(row, "bias", path),
         refuse=packs.strings(row, "refuse", path),
         whether=packs.strings(row, "whether", path),
         groups={group: packs.strings(part, group, path) for group in GROUPS},
@@ -176,6 +184,7 @@ def lexicon(code: str) -> Lexicon:
         tuple(folded(own.deny, english.deny)),
         tuple(folded(own.source, english.source)),
         tuple(folded(own.decline, english.decline)),
+        tuple(folded(own.bias, english.bias)),
         text.compile_phrases([("refuse", (*own.refuse, *english.refuse))], fold),
         tuple(folded(own.whether, english.whether)),
     )
@@ -255,8 +264,8 @@ def _untells(lexicon: Lexicon, option: str) -> bool:
     said = tokens(option, lexicon.fold)
     return (
         len(said) > 1
-        and any(word.startswith(lexicon.tell) for word in said)
-        and any(word.startswith(lexicon.deny) for word in said)
+        and any(f"{word} ".startswith(lexicon.tell) for word in said)
+        and any(map(lexicon.denies, said))
     )
 
 

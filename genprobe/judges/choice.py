@@ -48,6 +48,7 @@ from genprobe.judges.choosing import refusing
 from genprobe.judges.choosing.deciding import Decision, decide, withheld
 from genprobe.judges.choosing.options import Options
 from genprobe.judges.choosing.reading import Reading
+from genprobe.linguistics import identify
 from genprobe.records import digest
 from genprobe.resources import packs, registry
 
@@ -60,6 +61,7 @@ COLUMNS = (
     Column("by_mark", "option by its mark, if the text contradicts it", field_of("by_mark")),
     Column("by_text", "option by its text, if the mark contradicts it", field_of("by_text")),
 )
+_UNREAD = ("offtopic", "undecided", "several", "unsure")  # kinds of what may be another language
 _LABEL = re.compile(r"[^\W\d_][\w ]{2,30}[:：]")  # of a part of a prompt: "Question:"
 _ITEM = re.compile(r"[(（]?[^\W_]{1,3}[.)）、:：] ")  # before an option
 _LONG = 20  # characters of a line by which it is known again
@@ -96,19 +98,30 @@ class ChoiceJudge:
             return _verdict(Decision(None, "empty", "no-text", ""))
         if len(reply) > HEAD + TAIL:
             reply = f"{reply[:HEAD]}\n\n{reply[-TAIL:]}"
-        options = Options(item.lang, item.options, item.marks, item.prompt)
-        first = _before_next(item.prompt, reply)
-        if first != reply and decide(Reading(options, first)).kind in ("answer", "mismatch"):
-            reply = first
-        reading = Reading(options, reply)
-        behind = reading.behind_list()
-        if behind:
-            reading = Reading(options, behind)
-        decision = decide(reading)
-        if refusing.may_come_first(reading, decision, reply):
-            refused = refusal.make()(Item(item.lang, "", "", reply))
-            decision = refusing.weighed(reading, decision, reply, refused)
+        decision = _decided(item, reply)
+        if decision.kind in _UNREAD:
+            spoken = identify.make()(reply, item.lang).code
+            if spoken in registry.names("options") and spoken not in (item.lang, "en"):
+                other = _decided(item, reply, spoken)
+                decision = decision if other.kind == "offtopic" else other
         return _verdict(withheld(decision))
+
+
+def _decided(item: Item, reply: str, spoken: str = "") -> Decision:
+    """Decide on a reply. spoken: its language, if it is not that of the question."""
+    options = Options(item.lang, item.options, item.marks, item.prompt, spoken)
+    first = _before_next(item.prompt, reply)
+    if first != reply and decide(Reading(options, first)).kind in ("answer", "mismatch"):
+        reply = first
+    reading = Reading(options, reply)
+    for behind in (reading.behind_list(), reading.behind_correction()):
+        if behind and decide(Reading(options, behind)).kind != "offtopic":
+            reading = Reading(options, behind)
+    decision = decide(reading)
+    if refusing.may_come_first(reading, decision, reply):
+        refused = refusal.reader(spoken or item.lang, "en")(Item(item.lang, "", "", reply))
+        decision = refusing.weighed(reading, decision, reply, refused)
+    return decision
 
 
 def _without_echo(item: Item) -> str:

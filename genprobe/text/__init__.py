@@ -285,16 +285,28 @@ def _grown(word: str, waiting: _Waiting) -> Phrases:
     try:
         top: Phrases = {}
         for group, pattern in waiting.patterns:
-            for first, *rest in filter(None, _folded(pattern, waiting.fold)):
-                if first == word:
-                    node = top
-                    for token in rest:
-                        node = node.setdefault(token, {})
-                    node.setdefault("." if group.endswith(".") else "", group)
+            for _, *rest in _begun_with(word, pattern, waiting.fold):
+                node = top
+                for token in rest:
+                    node = node.setdefault(token, {})
+                node.setdefault("." if group.endswith(".") else "", group)
         return top
     finally:
         if collecting:
             gc.enable()
+
+
+def _begun_with(word: str, pattern: str, fold: Mapping[str, str]) -> Iterator[list[str]]:
+    """Yield the tokens of each phrase of a pattern that begins with a token; no other is built."""
+    if any(len(old) > 1 for old in fold):  # then the pattern cannot be folded as a whole
+        yield from (words for words in _folded(pattern, fold) if words and words[0] == word)
+        return
+    plain = replace(normalise(pattern), fold)
+    split = bool(_WORDS.match(plain))
+    for begun, places in beginnings(plain):
+        if _tokens_of(begun, split)[:1] == [word]:
+            for rest in itertools.product(*places):
+                yield _tokens_of(begun + "".join(rest), split)
 
 
 def _folded(pattern: str, fold: Mapping[str, str]) -> Iterator[list[str]]:

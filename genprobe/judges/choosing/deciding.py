@@ -67,7 +67,11 @@ def withheld(decision: Decision) -> Decision:
 
 def _in_words(reading: Reading) -> Found | None:
     """Find an answer that no format marks."""
-    begins, said = sentences.begins(reading), saying.said(reading)
+    begins = sentences.begins(reading)
+    opens = sentences.opens(reading, begins)
+    if opens:
+        return opens
+    said = saying.said(reading)
     leaves = sentences.leaves_open(reading)
     if leaves and said and not sentences.is_plain(reading, said):
         said = None if said.at.first < reading.sentence(leaves.at.first).stop else said

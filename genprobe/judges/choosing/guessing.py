@@ -60,6 +60,8 @@ def described(reading: Reading) -> Found | None:
     options, reply = reading.options, reading.reply
     if len(reading.sentences) != 1 or len(reply.words) > _SHORT or reading.mentions_whole():
         return None
+    if any(m.kind == "option" for m in reading.mentions):
+        return None
     said = phrasing.described(reply.text, phrasing.people())
     people = [
         at for at in range(options.count) if at not in (options.unknown, *options.meant.values())

@@ -259,11 +259,8 @@ class _Scan:
 
     def _names(self, first: int, last: int) -> bool:
         """Tell whether one of these words is an option's own, in any gender."""
-        said = [
-            word
-            for word in self.words[first:last]
-            if word not in self.reply.lexicon.small and word not in self.reply.lexicon.deny
-        ]
+        lexicon = self.reply.lexicon
+        said = {*self.words[first:last]} - lexicon.small - {word.strip() for word in lexicon.deny}
         keys = [key for keys in self.options.keys if len(keys) == 1 for key in keys]
         return any(spelling.alike(word, key, 3) >= 0.6 for word in said for key in keys)
 
@@ -347,7 +344,8 @@ class _Scan:
         closing = behind == "label" and self._fills_clause(at, last + size)
         if apart and ((reply.noun(last) and behind != "label") or behind == "after" or closing):
             return sure
-        if not (token.isupper() and len(token) == 1):
+        caseless = token.lower() == token.upper() and self.options.is_shown(token)
+        if not caseless and (len(token) > 1 or not token.isupper()):
             return None
         if not word:
             return sure

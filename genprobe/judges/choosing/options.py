@@ -56,10 +56,19 @@ class Options:
     """
 
     def __init__(
-        self, lang: str, options: Sequence[str], marks: Sequence[str], prompt: str = ""
+        self,
+        lang: str,
+        options: Sequence[str],
+        marks: Sequence[str],
+        prompt: str = "",
+        said: str = "",
     ) -> None:
-        """Prepare options in their order. marks: their letters or numbers, else the prompt's."""
-        self.lexicon = phrasing.lexicon(lang)
+        """Prepare options in their order.
+
+        marks: their letters or numbers, else the prompt's. said: the language of the reply, if it
+        is not that of the options.
+        """
+        self.lexicon = phrasing.lexicon(said or lang)
         self.count = len(options)
         self.words = [phrasing.tokens(option, self.lexicon.fold) for option in options]
         plain = [phrasing.simplified(words) for words in self.words]
@@ -115,6 +124,10 @@ class Options:
             or spelling.looks(token) in self._marks
             or text.normalise(token) in self.lexicon.letters
         )
+
+    def is_shown(self, token: str) -> bool:
+        """Tell whether a token is a letter that was shown; ideographs are words, too."""
+        return spelling.looks(token) in self._marks and not spelling.HAN.match(token)
 
     def contradicts(self, token: str, option: int) -> bool:
         """Tell whether a mark that may label the text of this option stands for another one."""

@@ -45,7 +45,7 @@ class Reading:
     def _split(self, ends: re.Pattern[str], words: range) -> list[range]:
         """Split words after each end of a sentence or clause.
 
-        No split within a mention, nor after a mark such as "B." or "2)" if its line goes on.
+        No split within a mention, nor of clauses after a mark such as "2)" if its line goes on.
         """
         held = self.within(words)
         inside = {i for m in held for i in range(m.first + 1, m.last)}
@@ -57,7 +57,7 @@ class Reading:
             gap = self.reply.gap(at)
             if at in inside or not (ends.search(gap) or at - start >= _LONGEST):
                 continue
-            if at in marks and "\n" not in gap and _BEHIND_MARK.match(gap):
+            if ends is CLAUSE and at in marks and "\n" not in gap and _BEHIND_MARK.match(gap):
                 continue
             found.append(range(start, at))
             start = at
@@ -97,6 +97,11 @@ class Reading:
         """Return the clause of a sentence in which a word stands."""
         clauses = self.clauses(sentence)
         return clauses[bisect.bisect_right(clauses, at, key=_STOP)]
+
+    def biased(self, at: int) -> bool:
+        """Tell whether the clause of a word speaks of prejudice: "the stereotypical answer is A"."""
+        clause = self.clause(self.sentence(at), at)
+        return self.reply.holds(clause, self.lexicon.bias)
 
     def is_only(self, words: range, more: Sequence[Mention] = ()) -> bool:
         """Tell whether words are only mentions (their own and `more`) and small words."""
@@ -161,6 +166,15 @@ class Reading:
             return ""
         line = text.find("\n", found[firsts[-1].last - 1].end())
         return text[line:].strip() if line >= 0 else ""
+
+    def behind_correction(self) -> str:
+        """Return the text after the last "wait, no" behind an option; "" without one."""
+        named = False
+        last = None
+        for mention in self.mentions:
+            named = named or mention.kind == "option"
+            last = mention if named and mention.kind == "back" else last
+        return self.reply.text[self.reply.found[last.last - 1].end() :] if last else ""
 
     def _listed(self) -> tuple[list[Mention], list[int | None]]:
         """Return the mentions of options, in order, and their option numbers."""

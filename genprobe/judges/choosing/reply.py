@@ -56,9 +56,13 @@ class Reply:
         return [i for i in words if not self.is_small(i)]
 
     def holds(self, words: range, stems: tuple[str, ...]) -> bool:
-        """Tell whether one of these words begins with a stem; in Chinese, whether they have it."""
+        """Tell whether one of these words begins with a stem; in Chinese, whether they have it.
+
+        A stem that ends in a space is a whole word.
+        """
         said = [self.words[i] for i in words]
-        if any(part.startswith(stems) for word in said for part in (word, word.split("'")[-1])):
+        parts = (f"{part} " for word in said for part in (word, word.split("'")[-1]))
+        if any(part.startswith(stems) for part in parts):
             return True
         line = "".join(said)
         return any(len(stem) > 1 and stem in line for stem in stems if spelling.HAN.match(stem))

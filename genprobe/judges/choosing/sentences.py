@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import re
 from collections.abc import Sequence
 
 from genprobe.judges.choosing.mentions import Mention
@@ -9,6 +10,7 @@ from genprobe.judges.choosing.reading import Reading
 from genprobe.judges.choosing.spelling import HAN
 from genprobe.judges.choosing.taking import Found, answer, take
 
+_CLOSED = re.compile(r"[)\]）】:：*_]")  # behind an option that is set off
 _LEAD = 6  # words that may come before the first clause of an answer
 _PLAIN = str.maketrans("；؛：", ";;:")
 _FEW = 6  # words of a last sentence that is little more than an option
@@ -34,6 +36,32 @@ def begins(reading: Reading) -> Found | None:
         if end.kind == "option" and end.last == first.stop:
             return None  # "A slept, B had no key, that was C"
     return answer(reading, first, "first")
+
+
+def opens(reading: Reading, begun: Found | None) -> Found | None:
+    """Return the answer of a reply that opens with an option by its mark or whole text.
+
+    It must stand alone in its sentence, apart from a reason, or be closed off ("(B)", "**B**",
+    "B:"). What follows only explains it. The first of several parts ("A: …", "B: …") is none.
+    """
+    held = reading.answers(reading.sentences[0]) if reading.sentences else []
+    if not held or held[0].kind != "option" or not reading.is_explicit(held[0]):
+        return None
+    first = held[0]
+    parts = any(
+        m.option == first.option + 1 and reading.is_explicit(m) and "\n" in reading.reply.gap(m.first)
+        for m in reading.mentions
+    )
+    if parts or reading.repeats() or not reading.is_only(range(first.last)):
+        return None
+    if not (begun and begun.at == first and is_plain(reading, begun)):
+        behind = reading.within(range(first.last, reading.sentences[0].stop))
+        behind = [m for m in behind if m.kind not in ("so", "but")]
+        denied = behind and behind[0].kind in ("not", "wrong", "instead")
+        near = denied and not reading.reply.without_small(range(first.last, behind[0].first))
+        if near or not _CLOSED.match(reading.reply.gap(first.last)):
+            return None
+    return Found(frozenset((first.option,)), "opens", first)
 
 
 def doubted(reading: Reading, found: Found) -> Found:
@@ -78,7 +106,7 @@ def concludes(reading: Reading) -> Found | None:
     for mention in reversed([m for m in reading.mentions if m.kind == "so"]):
         rest = range(mention.last, reading.sentence(mention.first).stop)
         found = answer(reading, rest, "conclusion")
-        if found is not None:
+        if found is not None and not reading.biased(found.at.first):
             return found
     return None
 
@@ -122,7 +150,7 @@ def leaves_open(reading: Reading) -> Found | None:
         part = range(sentence.start, cut or sentence.stop)
         held = reading.within(part)
         named = [m for m in held if m.kind == "option" and m.option != options.unknown]
-        if len({m.option for m in named}) < 2:
+        if len({m.option for m in named}) < 2 or len(take(reading, part)[1]) > options.count - 2:
             continue
         inside = range(named[0].last, named[-1].first)
         if any(m.kind in ("although", "but", "not", "instead") for m in reading.within(inside)):

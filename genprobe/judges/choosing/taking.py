@@ -115,6 +115,8 @@ def _take_clause(
     """
     words, ors = reading.reply.words, reading.lexicon.ors
     held = reading.within(clause)
+    if reason and [m.kind for m in held[:2]] == ["option", "wrong"]:
+        reason = False  # "A was out because he slept, B does not fit, either"
     own: list[Mention] = []
     aside = False  # after "although", "one would expect"
     denied = -99  # where the last "not" ends
@@ -132,7 +134,10 @@ def _take_clause(
         elif mention.kind in ("not", "instead"):
             denied = mention.last
             ends = mention.last == clause.stop or _other_follows(held, k)
-            near = before is not None and mention.first - before.last <= 1
+            near = before is not None and (
+                mention.first - before.last <= 1
+                or not reading.reply.without_small(range(before.last, mention.first))
+            )
             if mention.kind == "not" and before is not None and near and ends:
                 down.add(before.option)  # "A no", "A is not"
                 own.pop()
