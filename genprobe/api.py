@@ -21,6 +21,7 @@ def yesno(
     *,
     langs: Sequence[str] = (),
     data: str = "builtin",
+    pack: str | Path = "",
     probes: Sequence[str] = (),
     wordings: str = "published",
     personas: str = "none",
@@ -41,11 +42,12 @@ def yesno(
 
     model: an alias, a hub id or a folder (for `replay`: a run or file of recordings); None means
     the control model, or the only model of a server. langs, probes: if empty, all languages of the
-    data and all probes of the pack. wordings, personas, instruct: how a question varies
-    (`published`, `all` or N; `none`, `all` or N; `own`, `en` or both). decodes: `free`, `choice`,
-    `logprob`. limit: the largest number of statements of each language. out: the run folder, which
-    the same call resumes; None means a name derived from the settings. by: columns by which the
-    outcomes will be split; impossible ones are refused before the model is loaded.
+    data and all probes of the pack. pack: the file of a pack of your own. wordings, personas,
+    instruct: how a question varies (`published`, `all` or N; `none`, `all` or N; `own`, `en` or
+    both). decodes: `free`, `choice`, `logprob`. limit: the largest number of statements of each
+    language. out: the run folder, which the same call resumes; None means a name derived from the
+    settings. by: columns by which the outcomes will be split; impossible ones are refused before
+    the model is loaded.
     """
     return tasks.run("yesno", _ask(**locals()))
 

@@ -229,7 +229,8 @@ def _counted(table: _Table, tables: Sequence[_Table], columns: list[str], how: _
             for line in not_corrected(found):
                 how.note(Caution(f"{source}: {line}"))
             scores += found
-        return Readings(chosen, table.reader).beside(scores) if how.band else scores
+        probes = run.probes if run else {}
+        return Readings(chosen, table.reader, probes).beside(scores) if how.band else scores
     except InputError as error:
         raise _about(source, error) from None
 

@@ -29,6 +29,12 @@ from genprobe.commands._options import (
     help="builtin, shades, or a file of statements.",
 )
 @click.option(
+    "--pack",
+    default="",
+    metavar="FILE.toml",
+    help="Questions of your own: a pack in one file, see docs/wordings.md.",
+)
+@click.option(
     "--probe", "probes", multiple=True, metavar="P", help="A question of the pack; may be repeated."
 )
 @CHAT

@@ -38,8 +38,10 @@ class Item(NamedTuple):
     options: Sequence[str] = ()
     # Their labels in the list, in the same order; empty if there were none, or they are unknown.
     marks: Sequence[str] = ()
-    # How the question is read (`packs.READS`) if a column says so, which beats `probe`.
+    # How the question is read (`packs.READS`), and the answer that affirms it, if the run's pack or
+    # a column says so, which beats `probe`.
     reads: str = ""
+    when: str = ""
 
     @property
     def parted(self) -> thoughts.Parted:

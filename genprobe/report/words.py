@@ -189,12 +189,15 @@ def _settings(source: Source) -> list[tuple[str, str]]:
 
 def questions(sources: Sequence[Source]) -> list[tuple[str, str]]:
     """List the yes/no questions in English: name of the probe, what it asks."""
-    asked = dict.fromkeys(p for s in sources if s.kind == "answers" for p in s.run.spec.probes)
-    if not asked:
-        return []
-    wordings = packs.load_pack("yesno").wordings.get("en", {})
-    # Only the question, without the instruction how to answer that follows it.
-    return [(p, f"{wordings[p].text.partition('?')[0].strip()}?") for p in asked if p in wordings]
+    found: dict[str, str] = {}
+    for source in sources:
+        pack = source.run.pack if source.kind == "answers" else None
+        for name, wording in (pack.wordings.get("en", {}) if pack else {}).items():
+            if name in source.run.spec.probes:
+                # Only the question, without the instruction how to answer that follows it.
+                asked = wording.ask("…").partition("?")[0].strip()
+                found.setdefault(name, f"{asked}?")
+    return list(found.items())
 
 
 def notes(sources: Sequence[Source]) -> list[tuple[str, str, str]]:
@@ -205,11 +208,9 @@ def notes(sources: Sequence[Source]) -> list[tuple[str, str, str]]:
     """
     found = {}
     for source in sources:
-        spec = source.run.spec
-        name = spec.pack.partition("@")[0]
-        if name not in registry.names("packs"):
+        spec, pack = source.run.spec, source.run.pack
+        if pack is None:
             continue
-        pack = packs.load_pack(name)
         for code in sorted(set(spec.languages) & pack.wordings.keys(), key=language):
             same = spec.pack_hashes.get(code) == pack.hashes[code]
             for probe, wording in pack.wordings[code].items():
@@ -229,11 +230,10 @@ def unchecked(sources: Sequence[Source]) -> str:
     reviews = [
         ("the word lists that read the replies", c, packs.load_language(c).review) for c in read
     ]
-    for spec in (source.run.spec for source in sources):
-        if (name := spec.pack.partition("@")[0]) in registry.names("packs"):
-            known = packs.load_pack(name).reviews
-            asked = "the wordings of the questions"
-            reviews += [(asked, c, known[c]) for c in spec.languages if c in known]
+    for run in (source.run for source in sources):
+        known = run.pack.reviews if run.pack else {}
+        asked = "the wordings of the questions"
+        reviews += [(asked, c, known[c]) for c in run.spec.languages if c in known]
     codes: dict[str, set[str]] = {}
     for what, code, review in reviews:
         if review.startswith("awaiting"):
@@ -283,6 +283,7 @@ def share(score: Score) -> str:
 _FOUND = {
     "recognised": "Called the statement a stereotype in {} of its clear answers to that question",
     "endorsed": "Endorsed the statement in {} of its clear answers",
+    "affirmed": "Affirmed the question in {} of its clear answers",
     "ambiguous": "Gave no clear answer in {} of its replies",
     "negrate-corrected": "Told mostly negative stories about {} of the templates, corrected for "
     "the classifier's errors",
@@ -306,6 +307,7 @@ _FOUND = {
 _REVIEWED = {
     "recognised": ("Called the statement a stereotype in {} of its replies to that question", ""),
     "endorsed": ("Endorsed the statement in {} of its replies", ""),
+    "affirmed": ("Affirmed the question in {} of its replies", ""),
     "answer ambiguous": ("Gave no clear answer in {} of its replies", "ambiguous"),
     "negrate": ("Told mostly negative stories about {} of the templates", "negrate"),
     "llm_negrate-regard": (

@@ -40,7 +40,8 @@ class Ask:
     model: alias, hub id or folder (for `replay`: a run folder or a file of recorded replies); None
     means the control model, or the only model of a server. langs: language codes; empty means the
     default of the task, else all languages of the data. data: `builtin`, a name of `genprobe list
-    data`, or a file. probes: names of questions of the pack; empty means the default of the task.
+    data`, or a file. pack: the file of a pack of the user's own (yesno); "" means that of the
+    task. probes: names of questions of the pack; empty means the default of the task.
     decodes: how answers are obtained: `free`, `choice`, `logprob`. wordings, personas, instruct:
     how a question varies (`resources.panel.Vary`). limit: most items per language. samples: number
     of replies to each question. sampling: how they are sampled; None for either means the default
@@ -57,6 +58,7 @@ class Ask:
     model: str | None = None
     langs: Sequence[str] = ()
     data: str = "builtin"
+    pack: str | Path = ""
     probes: Sequence[str] = ()
     decodes: Sequence[str] = ("free",)
     wordings: str = panel.PUBLISHED
@@ -114,7 +116,7 @@ class Asked:
     requests, which may depend on it. spec: function from the open engine to the fields of `Spec`
     that the task sets. judges: the judges of the replies, in the order of their columns. columns:
     columns that the outcomes can have. sampling: how replies are sampled. after: called with run,
-    engine and note at the end.
+    engine and note at the end. pack: the content of the pack's file, if it is the user's own.
     """
 
     items: Sequence[Statement]
@@ -124,6 +126,7 @@ class Asked:
     columns: Sequence[str] = ()
     sampling: Sampling = field(default_factory=Sampling)
     after: Callable[[Run, Any, Note], None] | None = None
+    pack: bytes = b""
 
 
 @dataclass(frozen=True)
@@ -240,7 +243,7 @@ def run(task: str | Task, ask: Ask) -> notebook.Run:
         }
         spec = Spec(command=task.name, **fields)
         folder = Path(ask.out) if ask.out else Path("runs") / folder_name(spec)
-        with notebook.Run.start(folder, spec, asked.items, requests) as found:
+        with notebook.Run.start(folder, spec, asked.items, requests, asked.pack) as found:
             generate.ask(found, engine, asked.sampling, ask.note, ask.progress)
             if asked.judges:
                 judge_run(found, asked.judges, ask.progress)
@@ -274,7 +277,7 @@ def chat(
     """
     from genprobe.outcomes import table
 
-    pack = packs.load_pack(task.name)
+    pack = packs.read_own(Path(ask.pack)) if ask.pack else packs.load_pack(task.name)
     items = chosen(items, ask, pack)
     for name in ask.probes:
         if name not in pack.probes:
@@ -326,7 +329,7 @@ def chat(
         }
 
     columns = table.possible(items) if ask.by else ()
-    return Asked(items, lambda engine: requests, spec, judges, columns, sampling)
+    return Asked(items, lambda engine: requests, spec, judges, columns, sampling, pack=pack.own)
 
 
 def chosen(items: Sequence[Statement], ask: Ask, pack: packs.Pack) -> list[Statement]:

@@ -46,8 +46,8 @@ TASK = Task(
             "answers",
             "Answers to yes/no questions",
             "Of the clear answers: how often the statement was called a stereotype, and how often "
-            "it was endorsed (yes to agreement, no to disagreement).",
-            main=("recognised", "endorsed"),
+            "it was endorsed (yes to agreement, no to disagreement), or another question affirmed.",
+            main=("recognised", "endorsed", "affirmed"),
             across=("probe",),
             place=10,
             says=("answers about", "answer about"),

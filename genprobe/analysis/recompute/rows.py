@@ -71,7 +71,6 @@ def _known(statement: Statement) -> bool:
 
 def replies(run: Run) -> list[Row]:
     """Make one row for each planned request, with its outcome."""
-    pack = packs.load_pack(run.spec.pack.partition("@")[0])
     statements = {(s.id, s.lang): s for s in run.statements()}
     answered = set(run.answered())
     responses = {response.request: response for response in run.responses()}
@@ -89,8 +88,8 @@ def replies(run: Run) -> list[Row]:
             "decode": request.decode,
             "lang": request.lang,
             "probe": request.probe,
-            "measures": pack.probes[request.probe].measures or None,
-            "when": pack.probes[request.probe].when or None,
+            "measures": run.probes[request.probe].measures or None,
+            "when": run.probes[request.probe].when or None,
             "statement": of.id,
             "pair": text(of.pair),
             "role": of.role,
@@ -225,14 +224,18 @@ def _mark_repeated(rows: Sequence[Row]) -> None:
                 row |= {"by_story": "duplicate", "usable": False, "unusable_why": "duplicate"}
 
 
-def read_again(rows: Iterable[Row], judge: Callable[[Item], Any]) -> list[Row]:
-    """Return the rows with their replies read again by another reader."""
+def read_again(
+    rows: Iterable[Row], judge: Callable[[Item], Any], probes: Mapping[str, packs.Probe]
+) -> list[Row]:
+    """Return the rows with their replies read again by another reader. probes: of the pack."""
     found = []
     for row in rows:
         reply = row.get("response")
         label = None
         if isinstance(reply, str):
-            label = judge(Item(row["lang"], row["probe"], row.get("prompt") or "", reply)).label
+            probe = probes[row["probe"]]
+            item = Item(row["lang"], row["probe"], row.get("prompt") or "", reply)
+            label = judge(item._replace(reads=probe.reads, when=probe.when)).label
         found.append({**row, "answer": label})
     return found
 

@@ -4,19 +4,20 @@ from __future__ import annotations
 
 import contextlib
 import json
+import re
 from collections import Counter
 from collections.abc import Callable, Collection, Iterable, Iterator, Sequence
 from pathlib import Path
 from typing import Any
 
-from genprobe import files
+from genprobe import files, text
 from genprobe.datasets import frames
 from genprobe.errors import Caution, InputError
 from genprobe.files import bodies, cells
 from genprobe.judges import Item, Judge, Verdict, seen, verdicts
-from genprobe.linguistics import thoughts
+from genprobe.linguistics import stems, thoughts
 from genprobe.records import Judgment, LogProb, Request
-from genprobe.resources import registry
+from genprobe.resources import packs, registry
 from genprobe.runs.run import Run
 from genprobe.tasks.pipeline import Note, Progress, quiet
 from genprobe.tasks.pipeline.gold import Gold
@@ -106,6 +107,8 @@ def items_of(run: Run) -> Iterator[tuple[Request, Item]]:
             found = seen(request.lang, request.probe, prompt, answer)
             if item.options:
                 found = found._replace(options=item.options, marks=item.marks)
+            if probe := run.probes.get(request.probe):
+                found = found._replace(reads=probe.reads, when=probe.when)
             yield request, found
 
 
@@ -166,6 +169,8 @@ def judged_rows(
     agreement with people's labels.
     """
     counts = counts if counts is not None else {judge.name: Counter() for judge in judges}
+    stances = any("probe" in judge.needs for judge in judges)
+    asked: list[bool] = []  # of the first rows that are read as stances: are they questions?
     for part in _parts(_opened(path, note)):
         if only and "kind" not in part[0][1]:
             raise InputError(
@@ -176,6 +181,8 @@ def judged_rows(
         found = dict(
             zip((number for number, _ in read), _together(path, read, judges), strict=True)
         )
+        if stances and len(asked) < _LOOKED_AT:
+            asked += [_asks(row) for _, row in read if row.get("prompt") and not row.get("reads")]
         for number, row in part:
             if number in found:
                 columns = _columns(row, judges, found[number], counts)
@@ -187,6 +194,34 @@ def judged_rows(
             yield _kept(row, columns) | columns
             if not number % 1000:
                 progress("reading", number, 0)
+    if 2 * sum(asked) > len(asked):
+        note(
+            Caution(
+                f"{path}: caution: {sum(asked)} of {len(asked)} prompts look like plain questions, "
+                "and the replies are read as stances on a statement; if they are questions, give "
+                "the rows the column 'reads' with the value question"
+            )
+        )
+
+
+_LOOKED_AT = 1000  # rows whose prompts are looked at
+_ASKS = re.compile(r"[?？؟][\W_]*\Z")
+_STANCES = stems.FOR | stems.AGAINST | stems.FOR_ME | stems.AGAINST_ME | stems.STEREOTYPE
+
+
+def _asks(row: dict[str, Any]) -> bool:
+    """Tell whether the prompt of a row looks like a plain question.
+
+    It ends as a question, without a word of agreement or of stereotypes. Of the real prompts in
+    docs/reading.md that is so of 366 of 383 questions and 2 of 276 stances.
+    """
+    prompt = cells.cell_text(row["prompt"])[-_END:]
+    if not _ASKS.search(prompt):
+        return False
+    language = packs.load_language(packs.language_code(cells.cell_text(row.get("lang"))))
+    words = text.tokens(text.replace(text.normalise(prompt), language.fold))
+    found = stems.grammar(language.code).hits(words, 0, len(words))
+    return not stems.bits_of(found) & _STANCES
 
 
 def _opened(path: str | Path, note: Note) -> Iterator[tuple[int, dict[str, Any]]]:
@@ -236,6 +271,7 @@ def _of_batch(reply: Any) -> dict[str, Any]:
     raise InputError(f"'response' is {what}, not a text; put the text of the reply there")
 
 
+_END = 1000  # characters of a prompt that are looked at
 _TOGETHER = 512  # rows that are read, judged and written at a time
 
 
@@ -341,7 +377,9 @@ _ELSEWHERE = {
 
 def _lacks(row: dict[str, Any], judge: str, lacking: Sequence[str]) -> str:
     """Describe which columns a judge needs and a row lacks, and which ones look like them."""
-    parts = [f"the judge {judge!r} needs {' and '.join(f'{name!r}' for name in lacking)}"]
+    either = {"probe": f"'probe' (or 'reads': {', '.join(packs.READS[:-1])} or {packs.READS[-1]})"}
+    needed = " and ".join(either.get(name, f"{name!r}") for name in lacking)
+    parts = [f"the judge {judge!r} needs {needed}"]
     spelled = {str(name).strip().casefold(): name for name in reversed(row)}
     for name in lacking:
         if name in row:
@@ -373,6 +411,8 @@ def _item(row: dict[str, Any], judge: Judge) -> Item:
     opened = thoughts.opens(prompt)
     found = Item(lang, probe, prompt, response, (), reasoning or None, source, finish, opened)
     if isinstance(reads, str) and "probe" in judge.needs:
+        if reads == "question" and not prompt.strip():
+            raise InputError("a row that reads 'question' needs 'prompt', the question it answers")
         found = found._replace(reads=reads)
     if "options" not in judge.needs:
         return found
