@@ -27,6 +27,8 @@ from genprobe.text import many
 if TYPE_CHECKING:
     import pandas as pd
 
+    from genprobe.analysis.second import Beside
+
 Source = str | os.PathLike[str]  # a run, its folder, or a file
 
 
@@ -81,6 +83,8 @@ def score(
         lines = (drawn, thoughts.too_many_cut(table.outcomes), *unread, *_changed(table.outcomes))
         for line in filter(None, lines):
             note(Caution(f"{table.source}: {line}"))
+        for line in _second_reader(table.run) if table.run else ():
+            note(type(line)(f"{table.source}: {line}"))
     if not any(scores.values()):
         raise InputError(f"{tables[0].source}: nothing could be counted; see docs/measures.md")
     for table in tables:
@@ -124,17 +128,20 @@ class _How:
 class _Table:
     """One source with its outcomes.
 
-    reader: the signature of the judge of its yes/no answers, None if unknown.
+    reader: the signature of the judge of its yes/no answers, None if unknown. beside: the tables by
+    its second reader, and by its answers when asked again.
     """
 
     source: Path
     run: Run | None
     outcomes: pd.DataFrame
     reader: str | None
+    beside: Beside | None = None
 
 
 def _table(source: Path, how: _How) -> _Table:
     """Read the outcomes of one source."""
+    from genprobe.analysis import second as second_reader
     from genprobe.metrics.rates import other_forms
     from genprobe.outcomes import facts, table
 
@@ -157,7 +164,14 @@ def _table(source: Path, how: _How) -> _Table:
             outcomes = _with_people(source, outcomes, Path(how.people))
         for line in () if how.declared or "type" in how.by else other_forms(outcomes):
             how.note(f"{source}: {line}")
-        return _Table(source, run, facts.beside(outcomes, how.by, how.regions), reader)
+        if run is None:
+            return _Table(source, run, facts.beside(outcomes, how.by, how.regions), reader)
+
+        def again(view: Any) -> pd.DataFrame:
+            return facts.beside(table.outcomes(view, how.scorers), how.by, how.regions)
+
+        more = second_reader.beside(run, again)
+        return _Table(source, run, facts.beside(outcomes, how.by, how.regions), reader, more)
     except InputError as error:
         raise _about(source, error) from None
 
@@ -198,8 +212,9 @@ def _counted(table: _Table, tables: Sequence[_Table], columns: list[str], how: _
     from genprobe.analysis.band import Readings
     from genprobe.metrics.rates import recognised_declarations
 
-    source, run, chosen = table.source, table.run, table.outcomes
+    source, run, chosen, more = table.source, table.run, table.outcomes, table.beside
     if how.declared:
+        more = more and more.changed(lambda found: recognised_declarations(found)[0])
         chosen, left = recognised_declarations(chosen)
         reasons = ", ".join(f"{count} {why}" for why, count in left.items() if count)
         how.note(f"{source}: recognised declarations only; left out: {reasons or 'nothing'}")
@@ -229,10 +244,20 @@ def _counted(table: _Table, tables: Sequence[_Table], columns: list[str], how: _
             for line in not_corrected(found):
                 how.note(Caution(f"{source}: {line}"))
             scores += found
-        probes = run.probes if run else {}
-        return Readings(chosen, table.reader, probes).beside(scores) if how.band else scores
+        if how.band:
+            scores = Readings(chosen, table.reader, run.probes if run else {}).beside(scores)
+        return more.scores(scores) if more else scores
     except InputError as error:
         raise _about(source, error) from None
+
+
+def _second_reader(run: Run) -> Iterator[str]:
+    """Say what a second reader has read, and its licence."""
+    from genprobe import tasks
+    from genprobe.tasks.pipeline import second
+
+    own = tasks.of(run.spec).second
+    yield from second.told(run, own) if own else ()
 
 
 def _of_judges(outcomes: pd.DataFrame, scores: Sequence[Score]) -> Iterator[str]:
@@ -243,9 +268,46 @@ def _of_judges(outcomes: pd.DataFrame, scores: Sequence[Score]) -> Iterator[str]
     if "sentiment" in outcomes:
         yield from corrected.cautions(outcomes)
     yield from corrected.cannot_tell(scores)
+    yield from _skewed(outcomes, scores)
     if "stance" in outcomes:
         langs = set(outcomes["lang"].dropna().astype(str))
         yield from filter(None, (measured.caution(judge, langs) for judge in ("stance", "refusal")))
+
+
+# Measure of yes/no answers -> the kind of question, as replies to it are read.
+_READS = {"recognised": "stereotype", "endorsed": "stance", "affirmed": "question"}
+
+
+def _skewed(outcomes: pd.DataFrame, scores: Sequence[Score]) -> Iterator[str]:
+    """Yield a caution if undecided replies may move a figure, as the rules lose yes and no unalike.
+
+    It comes where they may move a figure further than its interval reaches (docs/reading.md).
+    """
+    from genprobe import metrics as measures
+    from genprobe.tasks.pipeline.second import OPEN
+
+    names = [n for n in _READS if any(s.metric == n and s.value is not None for s in scores)]
+    if not names or not {"lang", "probe", "when"} <= {*outcomes}:
+        return
+    when = outcomes.drop_duplicates("probe").set_index("probe")["when"]
+    cells = []
+    for one in measures.score(measures.spoken(outcomes), names, ["lang", "probe"], str):
+        known = measured.real().get((str(one.by["lang"]), _READS[one.metric]))
+        if known is None or one.value is None or one.low is None or one.high is None:
+            continue
+        unread = sum(one.excluded.get(kind, 0) for kind in OPEN)
+        share = one.value if when[one.by["probe"]] == "yes" else 1 - one.value
+        shift = abs(known.shift(share, unread / (one.n + unread)))
+        if shift > (one.high - one.low) / 2:
+            where = f"{one.metric} ({one.by['lang']}, {one.by['probe']})"
+            cells.append((shift, f"{where} by {100 * shift:.1f} points: {known.told()}"))
+    if cells:
+        more = f"; and {many(len(cells) - 1, 'figure')} more" if len(cells) > 1 else ""
+        yield (
+            "undecided replies may move figures further than their intervals reach, as the rules "
+            f"lose yes and no unalike: {max(cells)[1]}{more}; have people or a second reader read "
+            "them"
+        )
 
 
 def _cut_off(source: Path, run: Run, note: Note) -> None:

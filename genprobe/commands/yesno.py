@@ -39,6 +39,11 @@ from genprobe.commands._options import (
 )
 @CHAT
 @click.option(
+    "--ask-again",
+    is_flag=True,
+    help="Ask the model again, with its own reply, about what the rules leave open.",
+)
+@click.option(
     "--decode",
     "decodes",
     multiple=True,

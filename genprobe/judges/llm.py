@@ -13,10 +13,10 @@ between marks made from its own hash, which it cannot forge; braces in it are ne
 whatever it says, the model can answer only with a label. The text may still persuade the model of
 one label. For texts that may have been written to deceive the judge, its labels prove nothing.
 
-It is the second reader: of what the rules of the other judges leave open, or by `--rubric` of every
-reply. It sees question and reply only, never the first reading. `genprobe licence` measures it on
-labelled replies, and `genprobe score --reviewed` on those of the run. Do not trust its labels before
-that.
+It is the second reader (`--second-reader`): of what the rules of the other judges leave open, or
+of every reply by `--rubric`. It sees question and reply only, never the first reading. `genprobe
+licence` measures it on labelled replies, and `genprobe score --reviewed` on those of the run. Do
+not trust its labels before that.
 """
 
 from __future__ import annotations
@@ -142,10 +142,11 @@ class LLMJudge:
     def __init__(self, engine: Engine, rubric: Rubric) -> None:
         self.name = f"llm-{rubric.name}"
         self.column = f"llm_{rubric.name}"
-        self.needs = ("options", "response") if rubric.options else ("response",)
+        self.needs: tuple[str, ...] = ("response",)
+        self.needs += ("options",) if rubric.options else ()
         self._engine, self._rubric = engine, rubric
         self._questions = [_Question(w, order) for w in rubric.wordings for order in (0, 1)]
-        who = engine.identity
+        who = self.identity = engine.identity
         model = f"{who.model}@{who.revision}"
         how = digest([vars(who) | {"engine_args": dict(who.engine_args)}, vars(_SAMPLING)], 8)
         # Who reads by what: a licence holds for this, on any machine.

@@ -1,12 +1,13 @@
-"""The accuracy of the judges of stances and refusals on fresh texts: `prompts/measured.toml`."""
+"""The accuracy of the judges, on fresh texts and on real replies: `prompts/measured.toml`."""
 
 from __future__ import annotations
 
 import functools
+from collections import Counter
 from collections.abc import Iterable
 from typing import Any
 
-from genprobe.resources import packs, registry
+from genprobe.resources import licences, packs, registry
 from genprobe.statistics import wilson
 
 
@@ -47,6 +48,26 @@ def doubtful(judge: str) -> dict[str, frozenset[str]]:
     for reads, row in rules.items():
         found[reads] = frozenset(rule for rule, (right, n) in row.items() if right < least * n)
     return found
+
+
+FEWEST = 50  # real replies of a language, below which it is not measured
+
+
+@functools.cache
+def real() -> dict[tuple[str, str], licences.Measured]:
+    """Return how the rules read real replies: language and kind of question -> figures.
+
+    Languages with fewer than `FEWEST` replies are left out.
+    """
+    rows = [
+        licences.Measured(**{"skew": None, "left": [0, 0]} | row)
+        for row in _table().get("yesno", {}).get("real", {}).get("rows", ())
+        if row["by"] == licences.EVERYBODY
+    ]
+    counts = Counter[str]()
+    for row in rows:
+        counts[row.lang] += row.n
+    return {(row.lang, row.kind): row for row in rows if counts[row.lang] >= FEWEST}
 
 
 def version(judge: str) -> str:

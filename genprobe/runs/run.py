@@ -25,6 +25,7 @@ from genprobe import files
 from genprobe.errors import RunError
 from genprobe.files import disk, door
 from genprobe.records import (
+    JSON,
     RECORDS,
     Failure,
     Judged,
@@ -254,12 +255,13 @@ class Run:
         judgments: Iterable[Judgment],
         reads: Iterable[str] = ("free",),
         only: str = "",
+        licence: Iterable[dict[str, JSON]] = (),
     ) -> int:
         """Replace `judgments/<judge>.jsonl`, and return the number of judgments.
 
         judge, signature: the judge's name and signature. reads: the kinds of requests (`decode`)
-        that it judges. only: the kind of replies that it was given, if not all. Raises RunError if
-        the file cannot be written.
+        that it judges. only: the kinds of replies that it was given, if not all. licence: of a
+        second reader (`Judged`). Raises RunError if the file cannot be written.
         """
         path = self.folder / "judgments" / f"{judge}.jsonl"
         note = path.with_suffix(".json")
@@ -280,7 +282,8 @@ class Run:
                 # So that after a kill the note does not ascribe the new judgments to the old judge.
                 note.unlink(missing_ok=True)
             disk.replace(path, lines())
-            judged = Judged(judge, signature, state.hexdigest()[:16], sorted(reads), only)
+            about = (judge, signature, state.hexdigest()[:16], sorted(reads), only)
+            judged = Judged(*about, tuple(licence))
             disk.replace(note, [judged.to_json() + "\n"])
             self._describe()
         return count
@@ -430,11 +433,15 @@ class Run:
 
     def judges(self) -> dict[str, str]:
         """Return the judges that have judged the run: name -> signature."""
+        return {name: row.signature for name, row in self.judged().items()}
+
+    def judged(self) -> dict[str, Judged]:
+        """Return what is noted about each judge that has judged the run, by its name."""
         rows = (
             next(_read(path, Judged), None)
             for path in sorted((self.folder / "judgments").glob("*.json"))
         )
-        return {row.judge: row.signature for row in rows if row}
+        return {row.judge: row for row in rows if row}
 
     def counts(self) -> tuple[int, int]:
         """Count the requests, and those that are answered."""

@@ -28,9 +28,10 @@ from genprobe.render import notebook
 from genprobe.resources import packs, panel, registry
 from genprobe.runs.run import Run
 from genprobe.runs.spec import Spec, statements_hash, versions
-from genprobe.tasks.pipeline import Note, Progress, generate, plan, quiet
+from genprobe.tasks.pipeline import Note, Progress, generate, plan, quiet, second
 from genprobe.tasks.pipeline import judge as judging
 from genprobe.tasks.pipeline.open import is_control, open_engine, served
+from genprobe.tasks.pipeline.second import Second
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -51,8 +52,10 @@ class Ask:
     means a name derived from the settings. by: columns by which the outcomes will be split; they
     are checked before the model is loaded. classifier: the card of the sentiment classifier
     (stories). scorers, context, prefix, plain, chat, preprocess: see `tasks/logprob.py`. orders,
-    shots: see `tasks/choices.py`. note: called with messages. progress: called with (step, number
-    done, total).
+    shots: see `tasks/choices.py`. second_reader: the model that reads what the rules leave open
+    (`pipeline.second`), an alias, hub id, folder or name of the server; "" for none. ask_again:
+    also ask the model again about it. note: called with messages. progress: called with (step,
+    number done, total).
     """
 
     model: str | None = None
@@ -82,6 +85,8 @@ class Ask:
     preprocess: str = ""
     orders: str = "all"
     shots: str | Path | None = None
+    second_reader: str = ""
+    ask_again: bool = False
     note: Note = quiet
     progress: Progress = quiet
 
@@ -167,7 +172,7 @@ class Task:
     of answered. whole: whether all replies about an item form one unit, which reviewers read
     together. sampling, samples: defaults for `Ask`. paradigm: `says` or `prefers`, for tasks that
     can be compared item by item. may_differ: fields of the spec in which such runs may differ. row:
-    columns that identify an item in such a comparison.
+    columns that identify an item in such a comparison. second: what a second reader reads.
     """
 
     name: str
@@ -189,6 +194,7 @@ class Task:
     paradigm: str = ""
     may_differ: tuple[str, ...] = ()
     row: tuple[str, ...] = ()
+    second: Second | None = None
 
 
 def find(name: str) -> Task:
@@ -221,6 +227,14 @@ def run(task: str | Task, ask: Ask) -> notebook.Run:
     options = served(ask.engine, ask.model, dataclasses.replace(ask.options, note=ask.note))
     ask = dataclasses.replace(ask, options=options)
     asked = task.prepare(ask)
+    if (ask.second_reader or ask.ask_again) and (task.second is None or "free" not in ask.decodes):
+        raise InputError(f"a run of {task.name} without free replies leaves nothing to read again")
+    if ask.second_reader and ask.second_reader == ask.model:
+        raise InputError(
+            f"--second-reader {ask.model}: is the model under test, which would read its own "
+            "replies; name another"
+        )
+    settings = second.options_for(ask.second_reader, options) if ask.second_reader else options
     for column in ask.by:
         if column not in asked.columns:
             raise registry.unknown("column", column, list(dict.fromkeys(asked.columns)))
@@ -247,11 +261,43 @@ def run(task: str | Task, ask: Ask) -> notebook.Run:
             generate.ask(found, engine, asked.sampling, ask.note, ask.progress)
             if asked.judges:
                 judge_run(found, asked.judges, ask.progress)
+            if ask.ask_again and task.second:
+                by_rules = next(j for j in asked.judges if j.name == task.second.fills)
+                second.ask_again(found, task.second, engine, by_rules, ask.progress)
             if asked.after:
                 asked.after(found, engine, ask.note)
-            return found
     finally:
         engine.close()
+    if ask.second_reader:
+        read_second(found, ask.second_reader, settings, progress=ask.progress)
+    return found
+
+
+def read_second(
+    run: Run,
+    model: str | None,
+    options: Options,
+    only: Sequence[str] = (),
+    engine: str = "auto",
+    note: Note = quiet,
+    progress: Progress = quiet,
+) -> int:
+    """Have a second reader read the replies of a run that the rules leave open.
+
+    model, options, engine: as of a model under test. only: kinds of replies, instead of those that
+    the task leaves open. Returns how many it has read. Raises InputError if it is the model under
+    test, or no reply is of these kinds.
+    """
+    own = of(run.spec).second
+    if own is None:
+        raise InputError(f"{run.folder}: a run of {run.spec.command} has no replies to read")
+    if not second.left_open(run, own, only):
+        if only:
+            raise second.no_kind(run, own, only)
+        note("second reader: the rules leave no reply open")
+        return 0
+    with second.reader(model, options, own.rubric, engine) as judge:
+        return second.read(run, own, judge, only, note, progress)
 
 
 def planned(task: str | Task, ask: Ask) -> list[Request]:
@@ -360,13 +406,11 @@ def judge_run(
     run: Run,
     judges: Sequence[Judge | str] = ("yesno",),
     progress: Progress = quiet,
-    only: str = "",
 ) -> dict[str, int]:
     """Judge the replies of a run again.
 
-    judges: objects or names. only: judge only replies of this kind, such as `undecided`. Returns
-    judge name -> number of judgments. Raises InputError for the judge `yesno` on a run without
-    yes/no questions.
+    judges: objects or names. Returns judge name -> number of judgments. Raises InputError for the
+    judge `yesno` on a run without yes/no questions.
     """
     made = judging.made(judges)
     own = of(run.spec).judges
@@ -378,9 +422,7 @@ def judge_run(
             "question; "
             f"name {names}"
         )
-    if only:
-        total = len(judging.of_kind(run, only)) * len(made)
-    elif len(run.spec.decode) == 1 and run.spec.decode[0] in ("free", "choice", "logprob"):
+    if len(run.spec.decode) == 1 and run.spec.decode[0] in ("free", "choice", "logprob"):
         answers = run.count("responses") + run.count("logprobs")
         total = answers * sum(run.spec.decode[0] in judge.reads for judge in made)
     else:
@@ -393,7 +435,7 @@ def judge_run(
         done += 1
         progress("reading", done, total)
 
-    return judging.judge(run, made, step, only)
+    return judging.judge(run, made, step)
 
 
 def folder_name(spec: Spec) -> str:

@@ -10,7 +10,7 @@ from genprobe.errors import InputError
 from genprobe.records import FACETS
 from genprobe.resources import registry
 from genprobe.runs.spec import WHO
-from genprobe.tasks import Ask, Asked, Table, Task, chat
+from genprobe.tasks import Ask, Asked, Second, Table, Task, chat
 
 DECODES = ("free", "choice", "logprob")
 
@@ -58,4 +58,5 @@ TASK = Task(
     paradigm="says",
     may_differ=(*WHO, "decode"),
     row=("decode", "lang", "probe", "statement", *FACETS, "sample"),
+    second=Second("answer", "yesno"),
 )

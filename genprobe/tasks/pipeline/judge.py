@@ -6,7 +6,7 @@ import contextlib
 import json
 import re
 from collections import Counter
-from collections.abc import Callable, Collection, Iterable, Iterator, Sequence
+from collections.abc import Callable, Collection, Iterable, Iterator, Mapping, Sequence
 from pathlib import Path
 from typing import Any
 
@@ -27,44 +27,34 @@ def judge(
     run: Run,
     judges: Iterable[Judge],
     progress: Callable[[str], None] | None = None,
-    only: str = "",
 ) -> dict[str, int]:
     """Judge the replies of a run. Returns judge name -> number of judgments.
 
-    only: judge only replies of this kind (see `of_kind`). Judgments are written in the order of the
-    plan, so that a run that was interrupted and resumed has the same files, byte for byte, as one
-    that was not. `progress` is called with the judge's name after each.
+    Judgments are written in the order of the plan, so that a run that was interrupted and resumed
+    has the same files, byte for byte, as one that was not. `progress` is called with the judge's
+    name after each.
     """
     judges = list(judges)
-    wanted = of_kind(run, only) if only else None
     # Items for several judges are made once, unless they are too many to keep in memory.
     kept = list(items_of(run)) if len(judges) > 1 and run.small else None
     counts = {}
     for judge in judges:
-        items = (one for one in kept or items_of(run) if wanted is None or one[0].id in wanted)
-        sign = f"{judge.signature}+only-{only}" if only else judge.signature
-        found = judgments_of(judge, items, progress)
-        counts[judge.name] = run.write_judgments(judge.name, sign, found, judge.reads, only)
+        found = judgments_of(judge, kept or items_of(run), progress)
+        counts[judge.name] = run.write_judgments(judge.name, judge.signature, found, judge.reads)
     return counts
 
 
-def of_kind(run: Run, kind: str) -> frozenset[str]:
-    """Return the ids of the requests whose replies a judge gave this kind (`undecided`, …).
+def kinds_of(run: Run, judge: str) -> dict[str, str]:
+    """Return request -> the kind that a judge gave its reply, or its label if it gives no kinds.
 
-    Raises InputError if no judge has given kinds to the replies, or none this kind.
+    Raises InputError if it has not judged the run.
     """
-    told = set(run.judges()).intersection(registry.names("judges"))
-    for name in sorted(told, reverse=True):  # yesno before choice
-        if any(column.name == "kind" for column in registry.module("judges", name).COLUMNS):
-            kinds = {j.request: str(j.fields.get("kind")) for j in run.judgments(name)}
-            found = frozenset(request for request, one in kinds.items() if one == kind)
-            if not found:
-                there = ", ".join(f"{n} {one}" for one, n in Counter(kinds.values()).most_common())
-                raise InputError(f"{run.folder}: no reply is of the kind {kind!r}; it has {there}")
-            return found
-    raise InputError(
-        f"{run.folder}: the kind of its replies is unknown; run `genprobe judge {run.folder}` first"
-    )
+    if judge not in run.judges():
+        raise InputError(
+            f"{run.folder}: the kind of its replies is unknown; run `genprobe judge {run.folder} "
+            f"--judge {judge}` first"
+        )
+    return {j.request: str(j.fields.get("kind", j.label)) for j in run.judgments(judge)}
 
 
 def judgments_of(
@@ -123,8 +113,9 @@ def judge_file(
     out: str | Path | None = None,
     progress: Progress = quiet,
     note: Note = quiet,
-    only: str = "",
     gold: Gold | None = None,
+    second: Judge | None = None,
+    only: Sequence[str] = (),
 ) -> dict[str, dict[str, int]]:
     """Judge the rows of a JSONL, CSV or Parquet file. Returns judge name -> label -> count.
 
@@ -135,14 +126,17 @@ def judge_file(
     does not grow with the file.
 
     judges: objects or names. out: a file, whose suffix gives the format; it is written completely
-    or not at all; None means stdout, as JSONL. only: judge only rows with this value in the column
-    `kind`; the new columns of other rows are null and not counted. gold: compares the first judge
-    with people's labels. Raises InputError, with the row, if a row cannot be judged.
+    or not at all; None means stdout, as JSONL. gold: compares the first judge with people's labels.
+    second: a second reader, of the rows of the kinds `only`, or of all if there are none; the kind
+    is that of the first judge, or a column; the second reader's columns of other rows are null and
+    not counted. Raises InputError, with the row, if a row cannot be judged.
     """
     judges = made(judges)
-    counts: dict[str, dict[str, int]] = {judge.name: Counter() for judge in judges}
+    every = [*judges, *([second] if second else [])]
+    counts: dict[str, dict[str, int]] = {judge.name: Counter() for judge in every}
     progress("reading", 0, 0)
-    files.write_rows(out, judged_rows(path, judges, counts, progress, note, only, gold))
+    rows = judged_rows(path, judges, counts, progress, note, gold, second, only)
+    files.write_rows(out, rows)
     return counts
 
 
@@ -160,37 +154,29 @@ def judged_rows(
     counts: dict[str, dict[str, int]] | None = None,
     progress: Progress = quiet,
     note: Note = quiet,
-    only: str = "",
     gold: Gold | None = None,
+    second: Any = None,
+    only: Sequence[str] = (),
 ) -> Iterator[dict[str, Any]]:
     """Yield the rows of a file with each judge's columns, as `judge_file` writes them.
 
     counts: judge name -> label -> count, to which rows are added. gold: counts the first judge's
-    agreement with people's labels.
+    agreement with people's labels. second, only: as in `judge_file`.
     """
-    counts = counts if counts is not None else {judge.name: Counter() for judge in judges}
+    every = [*judges, *([second] if second else [])]
+    counts = counts if counts is not None else {judge.name: Counter() for judge in every}
     stances = any("probe" in judge.needs for judge in judges)
     asked: list[bool] = []  # of the first rows that are read as stances: are they questions?
     for part in _parts(_opened(path, note)):
-        if only and "kind" not in part[0][1]:
-            raise InputError(
-                f"{path}: has no column 'kind', by which --only {only} chooses; run `genprobe "
-                f"judge {path} -o FILE` first"
-            )
-        read = [one for one in part if not only or one[1].get("kind") == only]
-        found = dict(
-            zip((number for number, _ in read), _together(path, read, judges), strict=True)
-        )
+        found = [_columns(r, judges, v, counts) for (_, r), v in _together(path, part, judges)]
         if stances and len(asked) < _LOOKED_AT:
-            asked += [_asks(row) for _, row in read if row.get("prompt") and not row.get("reads")]
-        for number, row in part:
-            if number in found:
-                columns = _columns(row, judges, found[number], counts)
-                if gold is not None:
-                    with _at_row(path, number):
-                        gold.add(number, row, columns[judges[0].column], columns.get("kind"))
-            else:
-                columns = _unread(judges)
+            asked += [_asks(row) for _, row in part if row.get("prompt") and not row.get("reads")]
+        if second:
+            found = _read_again(path, part, found, second, only, counts)
+        for (number, row), columns in zip(part, found, strict=True):
+            if gold is not None:
+                with _at_row(path, number):
+                    gold.add(number, row, columns[every[0].column], columns.get("kind"))
             yield _kept(row, columns) | columns
             if not number % 1000:
                 progress("reading", number, 0)
@@ -290,10 +276,13 @@ def _parts(
         yield part
 
 
+_Numbered = tuple[int, dict[str, Any]]
+
+
 def _together(
-    path: str | Path, part: list[tuple[int, dict[str, Any]]], judges: Sequence[Judge]
-) -> list[tuple[Verdict, ...]]:
-    """Judge some rows at once. Returns each row's verdicts, in the order of the judges."""
+    path: str | Path, part: Sequence[_Numbered], judges: Sequence[Judge]
+) -> Iterator[tuple[_Numbered, tuple[Verdict, ...]]]:
+    """Judge some rows at once. Yields each with its verdicts, in the order of the judges."""
     found = []
     for judge in judges:
         items = []
@@ -311,7 +300,51 @@ def _together(
             with _at_row(path, number):
                 one_by_one.append(judge(item))
         found.append(one_by_one)
-    return list(zip(*found, strict=True))
+    for at, numbered in enumerate(part):
+        yield numbered, tuple(verdicts[at] for verdicts in found)
+
+
+def _read_again(
+    path: str | Path,
+    part: Sequence[_Numbered],
+    found: Sequence[dict[str, Any]],
+    second: Any,
+    only: Sequence[str],
+    counts: dict[str, dict[str, int]],
+) -> list[dict[str, Any]]:
+    """Add the columns of a second reader to those of the first judges.
+
+    They are null in rows of other kinds. Raises InputError for a file without kinds, or a reply of
+    the second reader itself.
+    """
+    both = list(zip(part, found, strict=True))
+    if only and not any("kind" in columns or "kind" in row for (_, row), columns in both):
+        raise InputError(
+            f"{path}: has no column 'kind', by which --only {' --only '.join(only)} chooses; have "
+            "a judge that tells kinds read it, too (--judge yesno)"
+        )
+    read = [
+        (number, row)
+        for (number, row), columns in both
+        if row["response"] is not None
+        and (not only or columns.get("kind", row.get("kind")) in only)
+    ]
+    for number, row in read:
+        if row.get("model") == second.identity.model:
+            raise InputError(
+                f"{path}, row {number}: a reply of {second.identity.model}, which would read its "
+                "own replies; name another --second-reader"
+            )
+    said = {number: verdicts[0] for (number, _), verdicts in _together(path, read, [second])}
+    again = []
+    for (number, row), columns in both:
+        if number in said:
+            again.append(_columns(row, [second], [said[number]], counts, columns))
+        else:
+            uncounted: dict[str, dict[str, int]] = {second.name: Counter()}
+            full = _columns(row, [second], [second.blank], uncounted, columns)
+            again.append(dict.fromkeys(full) | columns)
+    return again
 
 
 @contextlib.contextmanager
@@ -327,9 +360,13 @@ def _columns(
     judges: Sequence[Judge],
     found: Sequence[Verdict],
     counts: dict[str, dict[str, int]],
+    before: Mapping[str, Any] | None = None,
 ) -> dict[str, Any]:
-    """Make the judges' columns of a row. All rows have the same ones, null without a reply."""
-    columns: dict[str, Any] = {}
+    """Make the judges' columns of a row. All rows have the same ones, null without a reply.
+
+    before: the columns of other judges, which stay.
+    """
+    columns: dict[str, Any] = dict(before or {})
     parted = None
     for judge, verdict in zip(judges, found, strict=True):
         # The columns of the first judge have plain names; those of others begin with the judge's.
@@ -344,12 +381,6 @@ def _columns(
         columns[f"{own}evidence"] = verdict.evidence
         counts[judge.name]["no reply" if row["response"] is None else verdict.label] += 1
     return columns if row["response"] is not None else dict.fromkeys(columns)
-
-
-def _unread(judges: Sequence[Any]) -> dict[str, Any]:
-    """Make the judges' columns of a row that is not judged: all null."""
-    blank = [judge.blank for judge in judges]
-    return _columns({"response": None}, judges, blank, {judge.name: Counter() for judge in judges})
 
 
 def _kept(row: dict[str, Any], ours: Collection[str]) -> dict[str, Any]:
