@@ -35,6 +35,8 @@ def yesno(
     options: Options | None = None,
     out: str | Path | None = None,
     by: Sequence[str] = (),
+    second_reader: str = "",
+    ask_again: bool = False,
     note: Note = quiet,
     progress: Progress = quiet,
 ) -> Run:
@@ -47,7 +49,8 @@ def yesno(
     both). decodes: `free`, `choice`, `logprob`. limit: the largest number of statements of each
     language. out: the run folder, which the same call resumes; None means a name derived from the
     settings. by: columns by which the outcomes will be split; impossible ones are refused before
-    the model is loaded.
+    the model is loaded. second_reader: a model that reads what the rules leave open. ask_again:
+    also ask the model again about it.
     """
     return tasks.run("yesno", _ask(**locals()))
 
@@ -69,6 +72,7 @@ def stories(
     options: Options | None = None,
     out: str | Path | None = None,
     by: Sequence[str] = (),
+    second_reader: str = "",
     note: Note = quiet,
     progress: Progress = quiet,
 ) -> Run:
@@ -98,6 +102,7 @@ def essays(
     options: Options | None = None,
     out: str | Path | None = None,
     by: Sequence[str] = (),
+    second_reader: str = "",
     note: Note = quiet,
     progress: Progress = quiet,
 ) -> Run:
@@ -129,6 +134,8 @@ def choices(
     options: Options | None = None,
     out: str | Path | None = None,
     by: Sequence[str] = (),
+    second_reader: str = "",
+    ask_again: bool = False,
     note: Note = quiet,
     progress: Progress = quiet,
 ) -> Run:

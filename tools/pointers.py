@@ -60,7 +60,7 @@ def main() -> None:
         more = [one.partition(":")[2] for one in asked.more if one.startswith(f"{repo}:")]
         paths = sorted({row["path"] for row in own} | {*more})
         there = set().union(*(texts(clone, commit, path) for path in paths))
-        found = []
+        found, before = [], ""
         for row in own:
             shown = [
                 row["prompt"],
@@ -68,7 +68,8 @@ def main() -> None:
                 row["prompt"].removeprefix("Q: "),
             ]
             prompt = next((text for text in shown if text in there), None)
-            before = "Q: " if prompt == shown[2] != shown[0] else ""  # the same in all its rows
+            if prompt == shown[2] != shown[0]:
+                before = "Q: "  # so in all its rows
             if prompt is not None and row["response"] in there:
                 about = [row[name] for name in ("lang", "reads", "gold", "labelled_by")]
                 found.append([*about, sha(prompt), sha(row["response"])])

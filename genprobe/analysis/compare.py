@@ -614,7 +614,7 @@ def asked_alike(a: Run, b: Run, but: Collection[str] = WHO) -> None:
         if mine[name] != theirs[name] and not name.startswith("reviewed-"):
             raise RunError(
                 f"{a.folder} and {b.folder} were read by different judges {name!r}; "
-                f"run `genprobe judge` with --judge {name} on both"
+                f"run `genprobe judge` with {tasks.again_by(name)} on both"
             )
 
 

@@ -75,13 +75,15 @@ def measured(cases: Sequence[Case], engine: Engine, progress: Progress = quiet) 
             rows.append(case.read_as(label, left))
             done += 1
             progress("asking", done, len(cases))
-        about: dict[str, Any] = {
-            "reader": judge.reader,
-            "sources": sorted({case.source for case in mine}),
-            "made": datetime.date.today().isoformat(),
-            "version": __version__,
-        }
-        found += [Licence(**vars(one), **about) for one in licences.measure(rows)]
+        for one in licences.measure(rows):
+            own_cases = (c for c in mine if (c.item.lang, c.kind) == (one.lang, one.kind))
+            about: dict[str, Any] = {
+                "reader": judge.reader,
+                "sources": sorted({case.source for case in own_cases}),
+                "made": datetime.date.today().isoformat(),
+                "version": __version__,
+            }
+            found.append(Licence(**vars(one), **about))
     return found
 
 

@@ -427,6 +427,8 @@ def _capitals(tables: Sequence[_Table], by: Sequence[str]) -> Iterator[str]:
 
 def _several_readers(tables: Sequence[_Table]) -> Iterator[str]:
     """Yield a line for each judge that read several runs in different versions."""
+    from genprobe import tasks
+
     read: dict[str, dict[str, Path]] = {}
     for table in tables:
         for name, read_by in (table.run.judges() if table.run else {}).items():
@@ -438,7 +440,7 @@ def _several_readers(tables: Sequence[_Table]) -> Iterator[str]:
             folders = " and ".join(map(str, sources.values()))
             yield (
                 f"{folders} were read by different judges {name!r}, so their figures differ by the "
-                f"reader, too; run `genprobe judge` with --judge {name} on all"
+                f"reader, too; run `genprobe judge` with {tasks.again_by(name)} on all"
             )
 
 

@@ -14,7 +14,7 @@ from __future__ import annotations
 
 import dataclasses
 from collections.abc import Callable, Iterator, Mapping, Sequence
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING, Any, NamedTuple
 
 from genprobe import metrics, tasks
 from genprobe.judges import llm
@@ -154,17 +154,24 @@ def _ends(
     )
 
 
-def beside(run: Run, table: Callable[[Any], pd.DataFrame]) -> Beside | None:
-    """Return what stands beside the figures of a run; None if nothing does.
+class Views(NamedTuple):
+    """The views of a run by reading; `wrong` as in `Beside`; what they rest on, for signatures."""
 
-    table: function from a run, or a view of one, to its outcomes.
+    of: dict[str, View]
+    wrong: dict[str, float]
+    rests_on: list[Any]
+
+
+def views(run: Run) -> Views:
+    """Return the run as its second reader reads it, and as the model answered when asked again.
+
+    Only replies that the rules still leave open have other labels, and of a second reader only
+    those for which it is licensed.
     """
     own, judged = tasks.of(run.spec).second, run.judged()
+    found = Views({}, {}, [VERSION])
     if own is None or own.fills not in judged:
-        return None
-    views: dict[str, View] = {}
-    wrong: dict[str, float] = {}
-    rests_on: list[Any] = [VERSION]
+        return found
     if licences := second.licensed(run, own):
         requests = {request.id: request for request in run.requests()}
         still = second.left_open(run, own, judged[own.name].only.split("+"))
@@ -175,16 +182,25 @@ def beside(run: Run, table: Callable[[Any], pd.DataFrame]) -> Beside | None:
             if licence and request.id in still:
                 unclear = verdict.label == llm.UNCLEAR
                 labels[request.id] = own.none if unclear else verdict.label
-                wrong[request.id] = 1 - licence.least
-        views[SECOND] = View(run, own.fills, labels)
-        views[SETTLED] = View(run, own.fills, dict.fromkeys(labels))
-        rests_on += [judged[own.name].signature, *judged[own.name].licence]
+                found.wrong[request.id] = 1 - licence.least
+        found.of[SECOND] = View(run, own.fills, labels)
+        found.of[SETTLED] = View(run, own.fills, dict.fromkeys(labels))
+        found.rests_on.extend([judged[own.name].signature, *judged[own.name].licence])
     if AGAIN in judged:
         still = second.left_open(run, own)
         said = {j.request: j.label for j in run.judgments(AGAIN) if j.request in still}
-        views[AGAIN] = View(run, own.fills, said)
-        rests_on.append(judged[AGAIN].signature)
-    if not views:
+        found.of[AGAIN] = View(run, own.fills, said)
+        found.rests_on.append(judged[AGAIN].signature)
+    return found
+
+
+def beside(run: Run, table: Callable[[Any], pd.DataFrame]) -> Beside | None:
+    """Return what stands beside the figures of a run; None if nothing does.
+
+    table: function from a run, or a view of one, to its outcomes.
+    """
+    found = views(run)
+    if not found.of:
         return None
-    tables = {name: table(view) for name, view in views.items()}
-    return Beside(tables, wrong, f"second-{digest(rests_on, 8)}")
+    tables = {name: table(view) for name, view in found.of.items()}
+    return Beside(tables, found.wrong, f"second-{digest(found.rests_on, 8)}")

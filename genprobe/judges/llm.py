@@ -166,6 +166,8 @@ class LLMJudge:
         rest = iter(items)
         while batch := list(itertools.islice(rest, BATCH)):
             asked = [self._requests(item) for item in batch]
+            if hasattr(self._engine, "prepare"):  # it refuses a model that would be cut in thought
+                self._engine.prepare(asked[0], _SAMPLING)
             # Equal texts are asked once.
             answers = self._answers({r.id: r for requests in asked for r in requests})
             for item, requests in zip(batch, asked, strict=True):

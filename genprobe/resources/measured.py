@@ -93,5 +93,5 @@ def caution(judge: str, langs: Iterable[str]) -> str:
     return (
         f"the judge {judge} is right in {100 * right / n:.0f} % ({100 * ends[0]:.0f} to "
         f"{100 * ends[1]:.0f}, n {n}) of fresh texts{own}: have a model judge them "
-        "(--judge llm), review a sample, and report corrected rates"
+        "(--second-reader), review a sample, and report corrected rates"
     )

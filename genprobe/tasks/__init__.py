@@ -227,7 +227,8 @@ def run(task: str | Task, ask: Ask) -> notebook.Run:
     options = served(ask.engine, ask.model, dataclasses.replace(ask.options, note=ask.note))
     ask = dataclasses.replace(ask, options=options)
     asked = task.prepare(ask)
-    if (ask.second_reader or ask.ask_again) and (task.second is None or "free" not in ask.decodes):
+    free = task.second is not None and (not ask.decodes or "free" in ask.decodes)
+    if (ask.second_reader or ask.ask_again) and not free:
         raise InputError(f"a run of {task.name} without free replies leaves nothing to read again")
     if ask.second_reader and ask.second_reader == ask.model:
         raise InputError(
@@ -436,6 +437,11 @@ def judge_run(
         progress("reading", done, total)
 
     return judging.judge(run, made, step)
+
+
+def again_by(judge: str) -> str:
+    """Return the option by which `genprobe judge` has a judge read a run again."""
+    return "one --second-reader" if judge.startswith("llm-") else f"--judge {judge}"
 
 
 def folder_name(spec: Spec) -> str:

@@ -21,7 +21,7 @@ Row = dict[str, Any]
 _REGIONS = ("stereotype_valid_regions", "valid_regions", "regions")
 
 
-def of_run(run: Run, scorers: Sequence[str] = ()) -> list[Row]:
+def of_run(run: Any, scorers: Sequence[str] = ()) -> list[Row]:
     """Make the rows of a run of any kind.
 
     scorers: the scorers of log-probabilities; if empty, those requested in the run's spec.
