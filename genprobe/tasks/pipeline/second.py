@@ -185,8 +185,8 @@ def told(run: Run, second: Second) -> Iterator[str]:
     without = [f"{lang} ({kind})" for lang, kind in sorted(counts) if (lang, kind) not in known]
     for (lang, kind), found in sorted(counts.items()):
         labels = ", ".join(f"{label} {n}" for label, n in found.most_common())
-        if licence := known.get((lang, kind)):
-            yield f"second reader, {lang} ({kind}): {labels}; licence: {licence.told()}"
+        licence = f"; licence: {known[lang, kind].told()}" if (lang, kind) in known else ""
+        yield f"second reader, {lang} ({kind}): {labels}{licence}"
     if without:
         yield Caution(
             f"caution: the second reader has no licence for {', '.join(without)}: there its "
