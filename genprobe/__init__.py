@@ -31,7 +31,7 @@ if TYPE_CHECKING:  # for editors and type checkers; `_PUBLIC` says the same
     from genprobe.review.agreement import agreement as review_agreement
     from genprobe.review.collect import collect as review_import
     from genprobe.review.sample import export as review_export
-    from genprobe.tasks import judge_run, read_second
+    from genprobe.tasks import judge_run
     from genprobe.tasks.pipeline.judge import judge_file
 
 __all__ = [
@@ -56,7 +56,6 @@ __all__ = [
     "judge_run",
     "lint_prompts",
     "logprobs",
-    "read_second",
     "reproduce_study",
     "review_agreement",
     "review_export",
@@ -77,7 +76,6 @@ _PUBLIC = {
     "logprobs": "api.logprobs",
     "judge_run": "tasks.judge_run",
     "judge_file": "tasks.pipeline.judge.judge_file",
-    "read_second": "tasks.read_second",
     "score": "analysis.score.score",
     "compare_runs": "analysis.compare.compare",
     "compare_paradigms": "analysis.paradigm_runs.paradigms",

@@ -16,7 +16,7 @@ from faulty import Faulty
 from sample import SPEC, Scripted, start
 from test_llm_judge import Scripted as Asked
 
-from genprobe import commands, metrics, tasks
+from genprobe import commands, metrics, report, tasks
 from genprobe.analysis import compare, licence, second
 from genprobe.analysis import score as score_module
 from genprobe.analysis.recompute import recompute
@@ -24,7 +24,7 @@ from genprobe.analysis.score import score
 from genprobe.engines import Identity, Options, control
 from genprobe.errors import Caution, InputError, RunError
 from genprobe.files import read_rows
-from genprobe.judges import Item, Verdict, llm
+from genprobe.judges import Item, llm
 from genprobe.outcomes import table
 from genprobe.records import Judgment, Request, Response, Score
 from genprobe.resources import licences, measured
@@ -282,9 +282,12 @@ def test_the_ends_are_those_of_all_ways_to_be_wrong(settled, verdicts, wrong) ->
 NOTHING = Score("m", {}, None, None, None, 0, {}, None, "")
 
 
-def test_a_licensed_reader_has_a_band_and_moves_no_figure(run: Run) -> None:
+def test_a_licensed_reader_has_a_band_and_moves_no_figure(run: Run, tmp_path: Path) -> None:
     before = rates(run)
-    judge = llm.make(model(says), "answer")
+    verdicts = {"by all means": "yes", "nod along": "no"}
+    judge = llm.make(
+        model(lambda c: next((v for k, v in verdicts.items() if k in c), "ambiguous")), "answer"
+    )
     row = grant(judge)
     reading.read(run, YESNO, judge)
     notes: list[str] = []
@@ -292,20 +295,16 @@ def test_a_licensed_reader_has_a_band_and_moves_no_figure(run: Run) -> None:
     assert any("licence: 36 of 40 right" in line for line in notes)
     assert not any("no licence" in line for line in notes)
     wrong = 4 * (1 - row.low)  # 0.8 of four verdicts
-    # The requests alternate: agreement, disagreement. "Yes." endorses, "No." to the other, too;
-    # of the open ones, both yes are to agreement.
+    # Both clear answers endorse; the verdicts are a yes and a no to agreement.
     for metric, plain in (
-        ("yes", (1 / 6, 3 / 6, (3 - wrong) / 6, (3 + wrong) / 6)),
+        ("yes", (1 / 6, 2 / 6, (2 - wrong) / 6, (2 + wrong) / 6)),
         ("ambiguous", (4 / 6, 2 / 6, (2 - wrong) / 6, (2 + wrong) / 6)),
-        ("endorsed", (1.0, 1.0, (4 - wrong) / 4, 1.0)),
+        ("endorsed", (1.0, 3 / 4, (3 - wrong) / 4, (3 + wrong) / 4)),
     ):
         one = found[metric]
         assert (one.value, one.low, one.high, one.n) == (
             before[metric].value, before[metric].low, before[metric].high, before[metric].n
         )  # fmt: skip
-        if metric == "endorsed":
-            assert one.readings is None or one.readings["second"] == 1.0
-            continue
         assert one.readings == pytest.approx(
             dict(zip(("rules", "second", "second-least", "second-most"), plain, strict=True))
         )
@@ -313,6 +312,11 @@ def test_a_licensed_reader_has_a_band_and_moves_no_figure(run: Run) -> None:
     assert found["refusal"].readings is None and found["conflict"].readings is None
     run.write_scores(list(found.values()))
     assert recompute(run).differences == []
+    page = tmp_path / "page.html"
+    report.build([run.folder], page)
+    text = page.read_text("utf-8")
+    assert "36 of 40 right" in text
+    assert "endorsed lies between 55.0 and 100.0 %" in text
     both = rates(run, band=True)["yes"].readings
     readers = ["given", "ours", "strict", "shades2025"]
     assert list(both) == [*readers, "second", "second-least", "second-most"]
@@ -339,7 +343,7 @@ def test_runs_by_two_readers_are_not_compared(run: Run, tmp_path: Path) -> None:
     compare.compare(run.folder, two.folder)  # the figures rest on the rules alone
     reading.read(two, YESNO, llm.make(model(says, "another"), "answer"))
     with pytest.raises(
-        RunError, match=r"were read by different judges 'llm-answer'.*second-reader"
+        RunError, match=r"were read by different judges 'llm-answer'; have one read both"
     ):
         compare.compare(run.folder, two.folder)
 
@@ -390,34 +394,35 @@ def write(path: Path, rows: list[dict]) -> Path:
     return path
 
 
-class Rules:
-    """Rules that read a plain yes, and leave open everything else."""
-
-    name, column, signature = "yesno", "answer", "1"
-    reads = frozenset(("free",))
-    needs: tuple[str, ...] = ("response",)
-
-    def __call__(self, item: Item) -> Verdict:
-        clear = item.response == "Yes."
-        kind = "answer" if clear else "undecided"
-        return Verdict("yes" if clear else "ambiguous", "rule", "", None, {"kind": kind})
-
-
 def test_rows_of_a_file(tmp_path: Path) -> None:
-    path, out = write(tmp_path / "in.jsonl", ROWS), tmp_path / "out.jsonl"
+    kinds = ("answer", "undecided", None, "both")
+    rows = [row | {"kind": kind} for row, kind in zip(ROWS, kinds, strict=True)]
+    path, out = write(tmp_path / "read.jsonl", rows), tmp_path / "out.jsonl"
     judge = llm.make(model(says), "answer")
-    counts = judge_file(path, [Rules()], out, second=judge, only=reading.OPEN)
+    counts = judge_file(path, [judge], out, only=reading.OPEN)
     assert counts["llm-answer"] == {"yes": 1, "ambiguous": 1}
-    assert counts["yesno"].total() == 4
     found = list(read_rows(out))
     assert [row["llm_answer"] for row in found] == [None, "yes", None, "ambiguous"]
-    assert [row["answer"] for row in found] == ["yes", "ambiguous", None, "ambiguous"]
-    assert len({tuple(row) for row in found}) == 1  # all have the same columns
-    own = write(tmp_path / "own.jsonl", [ROWS[1] | {"model": "reader"}])
+    assert [row["response"] for row in found] == [row["response"] for row in rows]
+    own = write(tmp_path / "own.jsonl", [rows[1] | {"model": "reader"}])
     with pytest.raises(InputError, match="row 1: a reply of reader, which would read its own"):
-        judge_file(own, [Rules()], out, second=judge, only=reading.OPEN)
-    with pytest.raises(InputError, match="has no column 'kind'"):
-        judge_file(path, [], out, second=judge, only=["both"])
+        judge_file(own, [judge], out, only=reading.OPEN)
+    with pytest.raises(InputError, match=r"has no column 'kind', .* -o FILE. first"):
+        judge_file(write(tmp_path / "bare.jsonl", ROWS), [judge], out, only=["both"])
+
+
+@pytest.mark.parametrize(
+    ("words", "message"),
+    [
+        (["--only", "both"], "--only and --rubric are for a second reader"),
+        (["--judge", "yesno", "--second-reader", "m/m"], "first the judge, then the second"),
+        (["--judge", "llm"], "name it with --second-reader"),
+    ],
+)
+def test_options_of_judge_that_do_not_go_together(tmp_path: Path, words, message) -> None:
+    path = write(tmp_path / "in.jsonl", ROWS)
+    with pytest.raises(InputError, match=message):
+        commands.cli(["judge", str(path), *words], standalone_mode=False)
 
 
 # -- asking again

@@ -12,13 +12,12 @@ counted: a prompt may be its last paragraph, or stand in another file (--more).
 from __future__ import annotations
 
 import argparse
-import hashlib
 import json
 import subprocess
 import tempfile
 from pathlib import Path
 
-from genprobe.analysis.licence import texts_in
+from genprobe.analysis.licence import sha, texts_in
 
 ROOT = Path(__file__).parents[1]
 READ = (".json", ".jsonl", ".csv", ".parquet")
@@ -34,10 +33,6 @@ def texts(clone: Path, commit: str, path: str) -> set[str]:
         copy = Path(folder) / f"copy{Path(path).suffix}"
         copy.write_bytes(git(clone, "show", f"{commit}:{path}"))
         return set(texts_in(copy))
-
-
-def sha(text: str) -> str:
-    return hashlib.sha256(text.encode("utf-8", "surrogatepass")).hexdigest()
 
 
 def main() -> None:

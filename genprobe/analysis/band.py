@@ -20,13 +20,13 @@ from genprobe import metrics
 from genprobe.errors import InputError
 from genprobe.judges import Item, Judge, yesno
 from genprobe.records import JSON, Score, digest
-from genprobe.resources.packs import Probe
+from genprobe.resources import packs
 
 if TYPE_CHECKING:
     import pandas as pd
 
 VERSION = "1"
-RATES = ("yes", "no", "ambiguous", "recognised", "endorsed", "affirmed")
+RATES = ("yes", "no", "ambiguous", *packs.READ_AS)
 OURS, GIVEN = "ours", "given"
 READERS = (OURS, *yesno.PARSERS)
 ASKED = ("choice", "logprob")  # decodes that are readings of the same questions
@@ -40,22 +40,17 @@ Cell = tuple[tuple[str, JSON], ...]
 class Readings:
     """All readings of one table of outcomes: reading -> rate and cell -> figure.
 
-    signature: the judge of the table's own answers, None if unknown. probes: of the run's pack.
-    Raises InputError if there is only one reading.
+    signature: the judge of the table's own answers, None if unknown. Raises InputError if there is
+    only one reading.
     """
 
-    def __init__(
-        self,
-        outcomes: pd.DataFrame,
-        signature: str | None,
-        probes: Mapping[str, Probe] | None = None,
-    ) -> None:
+    def __init__(self, outcomes: pd.DataFrame, signature: str | None) -> None:
         if "answer" not in outcomes:
             raise InputError(
                 "a band needs answers to yes/no questions, and there are none; run `genprobe "
                 "judge` first if the run has not been judged"
             )
-        self._tables = dict(_tables(outcomes, signature, probes or {}))
+        self._tables = dict(_tables(outcomes, signature))
         if len(self._tables) < 2:
             raise InputError(
                 f"one reading only ({', '.join(self._tables)}), and a band needs several; with "
@@ -112,9 +107,7 @@ def _fitting(table: pd.DataFrame) -> list[str]:
     return [name for name in RATES if metrics.find(name).fits(table)]
 
 
-def _tables(
-    outcomes: pd.DataFrame, signature: str | None, probes: Mapping[str, Probe]
-) -> Iterator[tuple[str, pd.DataFrame]]:
+def _tables(outcomes: pd.DataFrame, signature: str | None) -> Iterator[tuple[str, pd.DataFrame]]:
     """Return reading -> the outcomes that it counts, with its answers."""
     spoken = metrics.spoken(outcomes)
     if len(spoken):
@@ -124,31 +117,33 @@ def _tables(
         if "response" in spoken and spoken["response"].notna().any():
             for name, judge in judges.items():
                 if name != mine:
-                    yield name, _read(spoken, judge, probes)
+                    yield name, _read(spoken, judge)
     for decode in ASKED:
         if "decode" in outcomes and (outcomes["decode"] == decode).any():
             yield decode, outcomes[outcomes["decode"] == decode]
 
 
-def _read(outcomes: pd.DataFrame, judge: Judge, probes: Mapping[str, Probe]) -> pd.DataFrame:
+def _read(outcomes: pd.DataFrame, judge: Judge) -> pd.DataFrame:
     """Return the outcomes with the answers of another reader; rows without a reply have none."""
     import pandas as pd
 
     empty = [""] * len(outcomes)
     columns = (
         outcomes[name].astype(object).tolist() if name in outcomes else empty
-        for name in ("lang", "probe", "prompt", "response")
+        for name in ("lang", "probe", "prompt", "response", "measures", "when")
     )
-
-    def read(lang: str, probe: str, prompt: object, reply: object) -> str | None:
-        if not isinstance(reply, str):
-            return None
-        item = Item(lang, probe, prompt if isinstance(prompt, str) else "", reply)
-        if own := probes.get(probe):
-            item = item._replace(reads=own.reads, when=own.when)
-        return judge(item).label
-
-    answers = [read(*cells) for cells in zip(*columns, strict=True)]
+    answers = [
+        judge(
+            Item(
+                *(lang, probe, prompt if isinstance(prompt, str) else "", reply),
+                reads=packs.READ_AS.get(measures, ""),
+                when=when if isinstance(when, str) else "",
+            )
+        ).label
+        if isinstance(reply, str)
+        else None
+        for lang, probe, prompt, reply, measures, when in zip(*columns, strict=True)
+    ]
     answer = pd.Series(answers, outcomes.index, dtype="str")
     clear = answer.isin(("yes", "no"))
     says = (answer == outcomes["when"]).astype("boolean").mask(~clear)

@@ -33,12 +33,12 @@ from genprobe.judges import Item, Judge, llm, verdicts
 from genprobe.resources import licences, packs, registry
 from genprobe.resources.licences import Labelled, Licence, Measured
 from genprobe.tasks.pipeline import Note, Progress, quiet
+from genprobe.tasks.pipeline.judge import listed_in
 from genprobe.tasks.pipeline.second import Second
 
 _HERE = Path(__file__).parents[1]
 # In a wheel the labelled imitations are inside the package, in a checkout they are with the tests.
 _IMITATIONS = next(p for p in (_HERE / "labelled", _HERE.parent / "tests" / "blind") if p.is_dir())
-_OURS = "imitations"
 RAW = "https://raw.githubusercontent.com/"  # the only address that texts are fetched from
 _SECONDS = 60
 
@@ -113,75 +113,67 @@ def _rules(own: Second) -> Judge | None:
 
 def imitations(langs: Collection[str] = ()) -> list[Case]:
     """Return the labelled imitations that come with genprobe, in these languages or in all."""
-    known, found = packs.load_pack().probes, []
-
-    def rows(name: str) -> Iterator[dict[str, Any]]:
-        every = files.read_rows(_IMITATIONS / f"{name}.jsonl")
-        return (row for row in every if not langs or row["lang"] in langs)
-
-    def add(kind: str, item: Item, gold: str) -> None:
-        found.append(Case(kind, item, gold, "their authors and two others", _OURS))
-
-    for row in rows("yesno"):
-        probe = known[row["probe"]]
-        item = Item(row["lang"], row["probe"], row["prompt"], row["response"], reads=probe.reads)
-        add(probe.reads, item._replace(when=probe.when), row["answer"])
-    for row in rows("choices"):
-        marks = row.get("shown") or ()
-        listed = [
-            f"{m}. {o}" if marks else o
-            for m, o in zip(marks or row["options"], row["options"], strict=True)
-        ]
-        asked = "\n".join([row["context"], row["question"], *listed])
-        item = Item(row["lang"], "", asked, row["response"], options=row["options"], marks=marks)
-        add("choice", item, "" if row["chosen"] is None else str(row["chosen"]))
-    for row in rows("stance"):
-        wording = packs.load_pack("essays").wordings[row["lang"]]["essay"]
-        item = Item(row["lang"], "", wording.ask(row["statement"]), row["response"])
-        add("essay", item, row["stance"])
-    for row in rows("stories"):
-        add("story", Item(row["lang"], "", "", row["response"]), row["sentiment"])
-    return found
+    paths = [_IMITATIONS / f"{name}.jsonl" for name in ("yesno", "choices", "stance", "stories")]
+    found = (case for path in paths for case in of_file(path, langs))
+    return [case._replace(by="their authors and two others", source="imitations") for case in found]
 
 
 def of_file(path: Path, langs: Collection[str] = ()) -> list[Case]:
-    """Read labelled replies of the user's own: rows with `lang, prompt, response, reads, gold`.
+    """Read labelled replies: rows with `lang, prompt, response, reads, gold`.
 
-    reads: `stance`, `stereotype`, `question`, `choice` (with `options`), `essay` or `story`. gold:
-    the label; of a choice the number of the option from 0, or empty. `labelled_by` says by whom. A
-    row with `sure` false is left out. Raises InputError, with the row, for unusable ones.
+    reads: a kind of `licences.SIDES`; a choice has `options`, and may have `shown`. gold: the
+    label; of a choice the number of the option from 0, or empty. `labelled_by` says by whom. Rows
+    with `sure` false are left out. Raises InputError, with the row, for unusable ones.
     """
     found = []
     problems = cells.Problems(path)
     for number, row in files.numbered_rows(path):
-        if row.get("sure") in (False, "false", "False"):
-            continue
         with problems.at(number):
-            case = _case(row, path.name)
-            if not langs or case.item.lang in langs:
-                found.append(case)
+            if row.get("sure") not in (False, "false", "False"):
+                found.append(_case(row, path.name))
     problems.tell()
-    return found
+    return [case for case in found if not langs or case.item.lang in langs]
 
 
 def _case(row: dict[str, Any], source: str) -> Case:
+    row = _imitated(row)
     for name in ("lang", "response", "gold"):
         if name not in row:
             raise InputError(f"no column {name!r}; columns: {', '.join(map(str, row))}")
-    kind = cells.cell_text(row.get("reads")) or ("choice" if row.get("options") else "")
+    kind, prompt, reply, by = (
+        cells.cell_text(row.get(name)) for name in ("reads", "prompt", "response", "labelled_by")
+    )
     if kind not in licences.SIDES:
         raise registry.unknown("value of 'reads'", kind, list(licences.SIDES))
-    lang = packs.language_code(cells.cell_text(row["lang"]))
-    prompt, reply = (cells.cell_text(row.get(name)) for name in ("prompt", "response"))
     gold = "" if row["gold"] is None else cells.cell_text(row["gold"]).strip()
-    item = Item(lang, "", prompt, reply, reads=kind if kind in packs.READS else "")
-    if kind == "choice":
-        options = row["options"] if isinstance(row["options"], list) else json.loads(row["options"])
-        item = item._replace(options=tuple(map(str, options)), marks=tuple(row.get("shown") or ()))
-    known = [*(s for s in licences.SIDES[kind] if s), *(["both"] if kind == "essay" else [])]
+    known = [*filter(None, licences.SIDES[kind]), *(["both"] if kind == "essay" else [])]
     if known and gold not in known:
         raise registry.unknown("value of 'gold'", gold, known)
-    return Case(kind, item, gold, cells.cell_text(row.get("labelled_by")) or source, source)
+    item = Item(packs.language_code(cells.cell_text(row["lang"])), "", prompt, reply)
+    if kind in packs.READS:
+        item = item._replace(reads=kind, when=row.get("when", ""))
+    if kind == "choice":
+        options, marks = listed_in(row)
+        item = item._replace(options=options, marks=marks)
+    return Case(kind, item, gold, by or source, source)
+
+
+def _imitated(row: dict[str, Any]) -> dict[str, Any]:
+    """Return a row of the imitations in the form of `of_file`; other rows as they are."""
+    if "gold" in row:
+        return row
+    if "answer" in row and (probe := packs.load_pack().probes.get(row.get("probe", ""))):
+        return row | {"gold": row["answer"], "reads": probe.reads, "when": probe.when}
+    if "chosen" in row and "options" in row:
+        marks = row.get("shown") or [""] * len(row["options"])
+        lines = (f"{m}. {o}" if m else o for m, o in zip(marks, row["options"], strict=True))
+        asked = "\n".join([row["context"], row["question"], *lines])
+        return row | {"gold": row["chosen"], "reads": "choice", "prompt": asked}
+    if "stance" in row:
+        wording = packs.load_pack("essays").wordings[row["lang"]]["essay"]
+        asked = wording.ask(row["statement"])
+        return row | {"gold": row["stance"], "reads": "essay", "prompt": asked}
+    return row | ({"gold": row["sentiment"], "reads": "story"} if "sentiment" in row else {})
 
 
 # -- real replies
@@ -200,9 +192,9 @@ def real(langs: Collection[str] = (), note: Note = quiet, progress: Progress = q
         if not rows:
             continue
         where = f"{source['repo']}@{source['commit'][:10]}"
-        wanted = {name for row in rows for name in row[4:]}
         try:
-            texts = _texts(source, wanted)
+            paths = [_fetched(source["repo"], source["commit"], name) for name in source["paths"]]
+            texts = {sha(text): text for path in paths for text in texts_in(path)}
         except (OSError, InputError) as error:
             note(
                 Caution(f"{where}: cannot be fetched ({error}); its {len(rows)} rows are left out")
@@ -224,22 +216,11 @@ def real(langs: Collection[str] = (), note: Note = quiet, progress: Progress = q
     return found
 
 
-def _texts(source: dict[str, Any], wanted: Collection[str]) -> dict[str, str]:
-    """Return SHA-256 -> text, for the wanted texts of the files of a source."""
-    found = {}
-    for name in source["paths"]:
-        for text in texts_in(_fetched(source["repo"], source["commit"], name)):
-            digest = hashlib.sha256(text.encode("utf-8", "surrogatepass")).hexdigest()
-            if digest in wanted:
-                found[digest] = text
-    return found
-
-
 def _fetched(repo: str, commit: str, name: str) -> Path:
     """Return the copy of a file in the cache; fetch it if it is not there."""
     home = os.environ.get("XDG_CACHE_HOME") or os.environ.get("LOCALAPPDATA") or "~/.cache"
-    digest = hashlib.sha256(f"{repo}@{commit}:{name}".encode()).hexdigest()[:16]
-    path = Path(home).expanduser() / "genprobe" / "real" / (digest + Path(name).suffix)
+    place = Path(home).expanduser() / "genprobe" / "real"
+    path = place / f"{sha(f'{repo}@{commit}:{name}')[:16]}{Path(name).suffix}"
     if path.is_file():
         return path
     address = f"{RAW}{repo}/{commit}/{urllib.parse.quote(name)}"
@@ -254,6 +235,11 @@ def _fetched(repo: str, commit: str, name: str) -> Path:
         path.parent.mkdir(parents=True, exist_ok=True)
     disk.replace_bytes(path, [data])
     return path
+
+
+def sha(text: str) -> str:
+    """Return the SHA-256 by which a text is known."""
+    return hashlib.sha256(text.encode("utf-8", "surrogatepass")).hexdigest()
 
 
 def texts_in(path: Path) -> Iterator[str]:

@@ -17,7 +17,7 @@ from genprobe.errors import Caution, InputError
 from genprobe.files import door
 from genprobe.records import Score, digest
 from genprobe.render.scores import Scores
-from genprobe.resources import measured, registry
+from genprobe.resources import measured, packs, registry
 from genprobe.runs.run import Run
 from genprobe.runs.spec import file_signer
 from genprobe.tasks.pipeline import Note, quiet
@@ -63,6 +63,7 @@ def score(
     Returns the scores. Those of a run are also written to its `scores.json`, its outcomes to
     `outcomes.csv`, once all sources are counted. Raises InputError with a message of one line.
     """
+    from genprobe.analysis import second
     from genprobe.metrics import thoughts
     from genprobe.outcomes import columns as known_columns
 
@@ -83,7 +84,7 @@ def score(
         lines = (drawn, thoughts.too_many_cut(table.outcomes), *unread, *_changed(table.outcomes))
         for line in filter(None, lines):
             note(Caution(f"{table.source}: {line}"))
-        for line in _second_reader(table.run) if table.run else ():
+        for line in second.told(table.run) if table.run else ():
             note(type(line)(f"{table.source}: {line}"))
     if not any(scores.values()):
         raise InputError(f"{tables[0].source}: nothing could be counted; see docs/measures.md")
@@ -141,7 +142,7 @@ class _Table:
 
 def _table(source: Path, how: _How) -> _Table:
     """Read the outcomes of one source."""
-    from genprobe.analysis import second as second_reader
+    from genprobe.analysis import second
     from genprobe.metrics.rates import other_forms
     from genprobe.outcomes import facts, table
 
@@ -164,14 +165,12 @@ def _table(source: Path, how: _How) -> _Table:
             outcomes = _with_people(source, outcomes, Path(how.people))
         for line in () if how.declared or "type" in how.by else other_forms(outcomes):
             how.note(f"{source}: {line}")
-        if run is None:
-            return _Table(source, run, facts.beside(outcomes, how.by, how.regions), reader)
 
-        def again(view: Any) -> pd.DataFrame:
-            return facts.beside(table.outcomes(view, how.scorers), how.by, how.regions)
+        def more(found: pd.DataFrame) -> pd.DataFrame:
+            return facts.beside(found, how.by, how.regions)
 
-        more = second_reader.beside(run, again)
-        return _Table(source, run, facts.beside(outcomes, how.by, how.regions), reader, more)
+        beside = second.beside(run, lambda view: more(table.outcomes(view))) if run else None
+        return _Table(source, run, more(outcomes), reader, beside)
     except InputError as error:
         raise _about(source, error) from None
 
@@ -245,19 +244,10 @@ def _counted(table: _Table, tables: Sequence[_Table], columns: list[str], how: _
                 how.note(Caution(f"{source}: {line}"))
             scores += found
         if how.band:
-            scores = Readings(chosen, table.reader, run.probes if run else {}).beside(scores)
+            scores = Readings(chosen, table.reader).beside(scores)
         return more.scores(scores) if more else scores
     except InputError as error:
         raise _about(source, error) from None
-
-
-def _second_reader(run: Run) -> Iterator[str]:
-    """Say what a second reader has read, and its licence."""
-    from genprobe import tasks
-    from genprobe.tasks.pipeline import second
-
-    own = tasks.of(run.spec).second
-    yield from second.told(run, own) if own else ()
 
 
 def _of_judges(outcomes: pd.DataFrame, scores: Sequence[Score]) -> Iterator[str]:
@@ -274,10 +264,6 @@ def _of_judges(outcomes: pd.DataFrame, scores: Sequence[Score]) -> Iterator[str]
         yield from filter(None, (measured.caution(judge, langs) for judge in ("stance", "refusal")))
 
 
-# Measure of yes/no answers -> the kind of question, as replies to it are read.
-_READS = {"recognised": "stereotype", "endorsed": "stance", "affirmed": "question"}
-
-
 def _skewed(outcomes: pd.DataFrame, scores: Sequence[Score]) -> Iterator[str]:
     """Yield a caution if undecided replies may move a figure, as the rules lose yes and no unalike.
 
@@ -286,13 +272,13 @@ def _skewed(outcomes: pd.DataFrame, scores: Sequence[Score]) -> Iterator[str]:
     from genprobe import metrics as measures
     from genprobe.tasks.pipeline.second import OPEN
 
-    names = [n for n in _READS if any(s.metric == n and s.value is not None for s in scores)]
+    names = {s.metric for s in scores if s.value is not None and s.metric in packs.READ_AS}
     if not names or not {"lang", "probe", "when"} <= {*outcomes}:
         return
     when = outcomes.drop_duplicates("probe").set_index("probe")["when"]
     cells = []
-    for one in measures.score(measures.spoken(outcomes), names, ["lang", "probe"], str):
-        known = measured.real().get((str(one.by["lang"]), _READS[one.metric]))
+    for one in measures.score(measures.spoken(outcomes), sorted(names), ["lang", "probe"], str):
+        known = measured.real().get((str(one.by["lang"]), packs.READ_AS[one.metric]))
         if known is None or one.value is None or one.low is None or one.high is None:
             continue
         unread = sum(one.excluded.get(kind, 0) for kind in OPEN)
@@ -427,8 +413,6 @@ def _capitals(tables: Sequence[_Table], by: Sequence[str]) -> Iterator[str]:
 
 def _several_readers(tables: Sequence[_Table]) -> Iterator[str]:
     """Yield a line for each judge that read several runs in different versions."""
-    from genprobe import tasks
-
     read: dict[str, dict[str, Path]] = {}
     for table in tables:
         for name, read_by in (table.run.judges() if table.run else {}).items():
@@ -440,7 +424,7 @@ def _several_readers(tables: Sequence[_Table]) -> Iterator[str]:
             folders = " and ".join(map(str, sources.values()))
             yield (
                 f"{folders} were read by different judges {name!r}, so their figures differ by the "
-                f"reader, too; run `genprobe judge` with {tasks.again_by(name)} on all"
+                "reader, too; have one read all (`genprobe judge`)"
             )
 
 

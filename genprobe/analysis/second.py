@@ -154,6 +154,12 @@ def _ends(
     )
 
 
+def told(run: Run) -> Iterator[str]:
+    """Say what the second reader of a run has read, and its licence."""
+    own = tasks.of(run.spec).second
+    yield from second.told(run, own) if own else ()
+
+
 class Views(NamedTuple):
     """The views of a run by reading; `wrong` as in `Beside`; what they rest on, for signatures."""
 

@@ -16,8 +16,6 @@ from genprobe.commands._options import FOLLOW, QUIET, SERVER, VERBOSE, together
 from genprobe.errors import Caution, InputError
 from genprobe.text import many
 
-Note = Callable[[str], None]
-
 
 @click.command("judge", short_help="Read the replies of a run, or of your own file.")
 @click.argument("source", type=click.Path(path_type=Path), metavar="RUN|FILE")
@@ -89,110 +87,90 @@ def command(
     from genprobe.judges import make
     from genprobe.tasks.pipeline.open import engine_options, told
 
+    note = noter(quiet)
     server = engine_options(asked["engine_args"], asked["base_url"], asked["concurrency"])
-    server = dataclasses.replace(told(server, asked), note=noter(quiet))
+    server = dataclasses.replace(told(server, asked), note=note)
     second = bool(reader or asked["base_url"])
+    if second and names:
+        raise InputError("--judge and --second-reader: first the judge, then the second reader")
     if (only or rubric) and not second:
         raise InputError("--only and --rubric are for a second reader; name it: --second-reader")
-    model = _Reader(reader, server, asked["engine"], rubric, only) if second else None
-    # With a second reader alone, what was read before stays.
-    alone = second and not names and (source.is_dir() or rubric is not None)
-    judges = make(names, parser=parser, classifier=classifier, kind=kind) if not alone else []
-    _judge(source, judges, model, out, quiet, gold)
-
-
-@dataclasses.dataclass(frozen=True)
-class _Reader:
-    """The second reader, as the options name it."""
-
-    model: str | None
-    options: Any
-    engine: str
-    rubric: str | None
-    only: tuple[str, ...]
-
-    def open(self, rubric: str) -> Any:
-        from genprobe.tasks.pipeline.second import reader
-
-        return reader(self.model, self.options, rubric, self.engine)
-
-
-def _judge(
-    source: Path,
-    judges: list[Any],
-    reader: _Reader | None,
-    out: str | None,
-    quiet: bool,
-    column: str | None,
-) -> None:
-    note = noter(quiet)
-    with Bar(quiet) as bar:
+    model = (reader, server, asked["engine"]) if second else None
+    judges = [] if model else make(names, parser=parser, classifier=classifier, kind=kind)
+    if source.is_dir() and (out or gold):
+        raise InputError(
+            "-o can be used only with a file; judgments of a run are written to its folder"
+            if out
+            else "--gold can be used only with a file; people label the replies of a run with "
+            "`genprobe review export`"
+        )
+    with Bar(quiet) as bar, contextlib.ExitStack() as stack:
         if source.is_dir():
-            if out:
-                raise InputError(
-                    "-o can be used only with a file; judgments of a run are written to its folder"
-                )
-            if column:
-                raise InputError(
-                    "--gold can be used only with a file; people label the replies of a run with "
-                    "`genprobe review export`"
-                )
-            _judge_run(source, judges, reader, note, bar)
-            return
-        _judge_file(source, judges, reader, out, note, bar, column)
+            _judge_run(source, judges, model, only, rubric, note, bar, stack)
+        else:
+            _judge_file(source, judges, model, only, rubric, note, bar, stack, out, gold)
+
+
+# The name of a second reader, the settings of its engine, and the engine.
+_Reader = tuple[str | None, Any, str] | None
 
 
 def _judge_run(
-    source: Path, judges: list[Any], reader: _Reader | None, note: Note, bar: Bar
+    source: Path,
+    judges: list[Any],
+    model: _Reader,
+    only: tuple[str, ...],
+    rubric: str | None,
+    note: Callable[[str], None],
+    bar: Bar,
+    stack: contextlib.ExitStack,
 ) -> None:
     from genprobe import tasks
-    from genprobe.judges import llm
+    from genprobe.analysis.second import told
     from genprobe.runs.run import Run
     from genprobe.tasks.pipeline import second
 
-    with Run.open(source) as run:
-        counts = tasks.judge_run(run, judges, bar) if judges else {}
-        if reader and reader.rubric and not reader.only:
-            with reader.open(reader.rubric) as judge:
-                second.need_another(run.spec, judge.identity)
-                counts |= tasks.judge_run(run, [judge], bar)
-        elif reader:
-            tasks.read_second(
-                *(run, reader.model, reader.options, reader.only, reader.engine), note, bar
-            )
-        for name, count in counts.items():
-            note(f"{source}/judgments/{name}.jsonl: {many(count, 'judgment')}")
-        for name in run.judges() if reader else ():
-            if name.startswith("llm-"):
-                note(f"{name}: {llm.bias(run.judgments(name))}")
+    run = stack.enter_context(Run.open(source))
+    if model is None:
+        counts = tasks.judge_run(run, judges, bar)
+    else:
+        own = tasks.of(run.spec).second
+        if own is None:
+            raise InputError(f"{source}: a run of {run.spec.command} has no replies to read")
+        judge = stack.enter_context(second.reader(*model, rubric or own.rubric))
+        if rubric and not only:
+            second.need_another(run.spec, judge.identity)
+            counts = tasks.judge_run(run, [judge], bar)
+        else:
+            counts = {judge.name: second.read(run, own, judge, only, bar)}
+        for line in told(run):
+            note(line)
+        note(f"{judge.name}: {judge.bias}")
+    for name, count in counts.items():
+        note(f"{source}/judgments/{name}.jsonl: {many(count, 'judgment')}")
 
 
 def _judge_file(
     source: Path,
     judges: list[Any],
-    reader: _Reader | None,
-    out: str | None,
-    note: Note,
+    model: _Reader,
+    only: tuple[str, ...],
+    rubric: str | None,
+    note: Callable[[str], None],
     bar: Bar,
+    stack: contextlib.ExitStack,
+    out: str | None,
     column: str | None,
 ) -> None:
-    from genprobe import tasks
     from genprobe.tasks.pipeline import second
     from genprobe.tasks.pipeline.gold import Gold
     from genprobe.tasks.pipeline.judge import judge_file
 
     gold = Gold(column) if column else None
-    with contextlib.ExitStack() as stack:
-        judge: Any = None
-        only: tuple[str, ...] = ()
-        if reader:
-            fills = {t.second.fills: t.second for t in tasks.every() if t.second}
-            own = fills[judges[0].name] if judges and judges[0].name in fills else None
-            rubric = reader.rubric or (own.rubric if own else "answer")
-            only = reader.only or (() if reader.rubric or (own and own.of) else second.OPEN)
-            judge = stack.enter_context(reader.open(rubric))
-        found = judge_file(source, judges, out, bar, note, gold, judge, only)
-    every = [*judges, *([judge] if judge else [])]
+    if model:
+        judges = [stack.enter_context(second.reader(*model, rubric or "answer"))]
+        only = only or (() if rubric else second.OPEN)
+    found = judge_file(source, judges, out, bar, note, only, gold)
     for line in _cautions(judges):
         note(Caution(f"caution: {line}"))
     for name, labels in found.items():
@@ -200,12 +178,17 @@ def _judge_file(
         parts = ", ".join(
             f"{label} {n}" for label, n in sorted(labels.items(), key=lambda x: -x[1])
         )
-        which = many(total, "reply")
+        which = (
+            f"{many(total, 'reply')} of the kind {', '.join(only)}"
+            if only
+            else many(total, "reply")
+        )
         note(f"{name}: {which}: {parts}" if parts else f"{name}: {which}")
-    for line in gold.lines(every[0].name) if gold else ():
+    for line in gold.lines(judges[0].name) if gold else ():
         note(Caution(line))
-    if judge:
-        note(f"{judge.name}: {judge.bias}")
+    for judge in judges:
+        if hasattr(judge, "bias"):
+            note(f"{judge.name}: {judge.bias}")
 
 
 def _cautions(judges: list[Any]) -> Iterator[str]:

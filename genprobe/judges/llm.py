@@ -147,6 +147,7 @@ class LLMJudge:
         self._engine, self._rubric = engine, rubric
         self._questions = [_Question(w, order) for w in rubric.wordings for order in (0, 1)]
         who = self.identity = engine.identity
+        self.model = who.model
         model = f"{who.model}@{who.revision}"
         how = digest([vars(who) | {"engine_args": dict(who.engine_args)}, vars(_SAMPLING)], 8)
         # Who reads by what: a licence holds for this, on any machine.

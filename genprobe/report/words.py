@@ -15,8 +15,10 @@ from pathlib import Path
 from markupsafe import Markup, escape
 
 from genprobe import metrics
+from genprobe.analysis import second
 from genprobe.errors import GenprobeError, InputError
 from genprobe.metrics import corrected, thoughts
+from genprobe.outcomes import table
 from genprobe.records import Score
 from genprobe.render.grid import model_names, number
 from genprobe.report import tables
@@ -497,10 +499,23 @@ def _cautions(source: Source) -> Iterator[str]:
     lost = status.total() - status["answered"]
     if lost > MISSING * status.total():
         yield f"{lost:,} of {many(status.total(), 'planned reply')} are missing."
+    yield from _second_reader(source)
     if spec.limit:
         yield f"Its {replies} are only a first look, at the {_first(spec.limit)} of each language."
     yield from _shares(source)
     yield from _reversed(source)
+
+
+def _second_reader(source: Source) -> Iterator[str]:
+    """Say what a second reader has read, its licence, and the band that follows from it."""
+    yield from (f"{line[0].upper()}{line[1:]}." for line in second.told(source.run))
+    more = second.beside(source.run, table.outcomes)
+    found, names = source.outcomes, [n for n in source.table.main if n in metrics.catalogue()]
+    fit = [name for name in names if more and metrics.find(name).fits(found)]
+    for one in more.scores(metrics.score(found, fit, [], str)) if more else ():
+        if one.band:
+            low, high = (number(end, one.metric) for end in one.band)
+            yield f"By the rules and these verdicts, {one.metric} lies between {low} and {high} %."
 
 
 def _shares(source: Source) -> Iterator[str]:

@@ -19,7 +19,7 @@ from typing import NamedTuple
 import numpy as np
 
 from genprobe.files import disk
-from genprobe.records import Record, described, digest
+from genprobe.records import Record, digest
 from genprobe.resources import models
 from genprobe.statistics import Interval, share_of_sums, wilson
 
@@ -54,22 +54,19 @@ class Labelled(NamedTuple):
 class Measured(Record):
     """How well a reader reads the replies to one kind of question in one language."""
 
-    lang: str = described("Language of the replies.")
-    kind: str = described("Kind of question: stance, stereotype, question, choice, essay, story.")
-    by: str = described("Who labelled the replies; `everybody` for all labels together.")
-    n: int = described("Number of labelled replies.")
-    right: int = described("Number of those that are read as people do.")
-    low: float = described("Lower end of the 95 % interval of the share that is right.")
-    high: float = described("Its upper end.")
-    sides: list[list[int]] = described(
-        "For each side, such as yes and no: its replies, and those of them that are lost."
-    )
-    skew: list[float] | None = described(
-        "Share lost of the first side minus that of the second, and the ends of its 95 % interval; "
-        "null if a side has no reply."
-    )
-    none: list[int] = described("Replies without an answer, and those that are read as one.")
-    left: list[int] = described("Replies that the rules leave open, and those that are right.")
+    lang: str
+    kind: str  # of question, one of SIDES
+    by: str  # who labelled the replies
+    n: int
+    right: int
+    low: float  # ends of the 95 % interval of right / n
+    high: float
+    sides: list[list[int]]  # of each side, such as yes and no: its replies, those that are lost
+    # Share lost of the first side minus that of the second, with the ends of its 95 % interval;
+    # None if a side has no reply.
+    skew: list[float] | None
+    none: list[int]  # replies without an answer, those that are read as one
+    left: list[int]  # replies that the rules leave open, those that are right
 
     @property
     def holds(self) -> bool:
@@ -128,10 +125,10 @@ class Measured(Record):
 class Licence(Measured):
     """How well a model reads, as a second reader by a rubric."""
 
-    reader: str = described("Version of the judge, model with revision, rubric with its hash.")
-    sources: list[str] = described("Where the labelled replies come from.")
-    made: str = described("Day of the measurement.")
-    version: str = described("Version of genprobe.")
+    reader: str  # version of the judge, model with revision, rubric with its hash
+    sources: list[str]  # of the labelled replies
+    made: str  # the day
+    version: str  # of genprobe
 
 
 def _points(ends: Iterable[float], sign: str = "") -> str:

@@ -407,8 +407,8 @@ def read_pack(folder: Path) -> Pack:
     )
 
 
-# What a probe of a pack of the user's own measures, by how it is read.
-_MEASURES = {"stance": "endorsed", "stereotype": "recognised", "question": "affirmed"}
+# What a yes/no probe measures -> how it is read.
+READ_AS = {"endorsed": "stance", "recognised": "stereotype", "affirmed": "question"}
 
 
 def read_own(path: Path, name: str = "") -> Pack:
@@ -431,7 +431,7 @@ def read_own(path: Path, name: str = "") -> Pack:
         no_more(given, {"reads", "when"}, path, f"probes.{probe}.")
         if not re.fullmatch(r"[\w-]+", probe):
             raise InputError(f"{path}: a probe cannot be called {probe[:40]!r}; use letters and -")
-        measures = _MEASURES.get(str(given.get("reads")), "")
+        measures = next((m for m, reads in READ_AS.items() if reads == given.get("reads")), "")
         probes[probe] = _probe(probe, {"when": "yes", "measures": measures} | given, path)
     if not probes:
         raise InputError(f"{path}: no [probes.<name>]; docs/wordings.md shows a pack")

@@ -230,9 +230,8 @@ def _replies(at: int, run: Run, codes: set[str], only: Sequence[str] = ()) -> It
     task = tasks.of(run.spec)
     asked, wanted = task.questions, None
     if only and task.second:
+        second.need_kind(run, task.second, only)
         wanted = second.left_open(run, task.second, only)
-        if not wanted:
-            raise second.no_kind(run, task.second, only)
     judged = run.judges()
     labels: dict[str, dict[str, str]] = {}
     for question, judges in asked.items():

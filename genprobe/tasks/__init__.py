@@ -269,36 +269,10 @@ def run(task: str | Task, ask: Ask) -> notebook.Run:
                 asked.after(found, engine, ask.note)
     finally:
         engine.close()
-    if ask.second_reader:
-        read_second(found, ask.second_reader, settings, progress=ask.progress)
+    if ask.second_reader and task.second and second.left_open(found, task.second):
+        with second.reader(ask.second_reader, settings, "auto", task.second.rubric) as judge:
+            second.read(found, task.second, judge, progress=ask.progress)
     return found
-
-
-def read_second(
-    run: Run,
-    model: str | None,
-    options: Options,
-    only: Sequence[str] = (),
-    engine: str = "auto",
-    note: Note = quiet,
-    progress: Progress = quiet,
-) -> int:
-    """Have a second reader read the replies of a run that the rules leave open.
-
-    model, options, engine: as of a model under test. only: kinds of replies, instead of those that
-    the task leaves open. Returns how many it has read. Raises InputError if it is the model under
-    test, or no reply is of these kinds.
-    """
-    own = of(run.spec).second
-    if own is None:
-        raise InputError(f"{run.folder}: a run of {run.spec.command} has no replies to read")
-    if not second.left_open(run, own, only):
-        if only:
-            raise second.no_kind(run, own, only)
-        note("second reader: the rules leave no reply open")
-        return 0
-    with second.reader(model, options, own.rubric, engine) as judge:
-        return second.read(run, own, judge, only, note, progress)
 
 
 def planned(task: str | Task, ask: Ask) -> list[Request]:
@@ -437,11 +411,6 @@ def judge_run(
         progress("reading", done, total)
 
     return judging.judge(run, made, step)
-
-
-def again_by(judge: str) -> str:
-    """Return the option by which `genprobe judge` has a judge read a run again."""
-    return "one --second-reader" if judge.startswith("llm-") else f"--judge {judge}"
 
 
 def folder_name(spec: Spec) -> str:

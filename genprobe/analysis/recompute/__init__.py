@@ -143,7 +143,7 @@ class _Source:
                 found = [row for row in self._rows if row["decode"] == "free"]
                 if name != "given":
                     judge = yesno.make("" if name == "ours" else name)
-                    found = rows.read_again(found, judge, self._run.probes)
+                    found = rows.read_again(found, judge)
             self._again[name] = found
         return self._again[name]
 

@@ -224,18 +224,16 @@ def _mark_repeated(rows: Sequence[Row]) -> None:
                 row |= {"by_story": "duplicate", "usable": False, "unusable_why": "duplicate"}
 
 
-def read_again(
-    rows: Iterable[Row], judge: Callable[[Item], Any], probes: Mapping[str, packs.Probe]
-) -> list[Row]:
-    """Return the rows with their replies read again by another reader. probes: of the pack."""
+def read_again(rows: Iterable[Row], judge: Callable[[Item], Any]) -> list[Row]:
+    """Return the rows with their replies read again by another reader."""
     found = []
     for row in rows:
         reply = row.get("response")
         label = None
         if isinstance(reply, str):
-            probe = probes[row["probe"]]
             item = Item(row["lang"], row["probe"], row.get("prompt") or "", reply)
-            label = judge(item._replace(reads=probe.reads, when=probe.when)).label
+            reads = packs.READ_AS.get(row["measures"], "")
+            label = judge(item._replace(reads=reads, when=row["when"] or "")).label
         found.append({**row, "answer": label})
     return found
 

@@ -6,7 +6,7 @@ import contextlib
 import json
 import re
 from collections import Counter
-from collections.abc import Callable, Collection, Iterable, Iterator, Mapping, Sequence
+from collections.abc import Callable, Collection, Iterable, Iterator, Sequence
 from pathlib import Path
 from typing import Any
 
@@ -113,9 +113,8 @@ def judge_file(
     out: str | Path | None = None,
     progress: Progress = quiet,
     note: Note = quiet,
-    gold: Gold | None = None,
-    second: Judge | None = None,
     only: Sequence[str] = (),
+    gold: Gold | None = None,
 ) -> dict[str, dict[str, int]]:
     """Judge the rows of a JSONL, CSV or Parquet file. Returns judge name -> label -> count.
 
@@ -126,17 +125,14 @@ def judge_file(
     does not grow with the file.
 
     judges: objects or names. out: a file, whose suffix gives the format; it is written completely
-    or not at all; None means stdout, as JSONL. gold: compares the first judge with people's labels.
-    second: a second reader, of the rows of the kinds `only`, or of all if there are none; the kind
-    is that of the first judge, or a column; the second reader's columns of other rows are null and
-    not counted. Raises InputError, with the row, if a row cannot be judged.
+    or not at all; None means stdout, as JSONL. only: judge only rows with one of these values in
+    the column `kind`; the new columns of other rows are null and not counted. gold: compares the
+    first judge with people's labels. Raises InputError, with the row, if a row cannot be judged.
     """
     judges = made(judges)
-    every = [*judges, *([second] if second else [])]
-    counts: dict[str, dict[str, int]] = {judge.name: Counter() for judge in every}
+    counts: dict[str, dict[str, int]] = {judge.name: Counter() for judge in judges}
     progress("reading", 0, 0)
-    rows = judged_rows(path, judges, counts, progress, note, gold, second, only)
-    files.write_rows(out, rows)
+    files.write_rows(out, judged_rows(path, judges, counts, progress, note, only, gold))
     return counts
 
 
@@ -154,29 +150,37 @@ def judged_rows(
     counts: dict[str, dict[str, int]] | None = None,
     progress: Progress = quiet,
     note: Note = quiet,
-    gold: Gold | None = None,
-    second: Any = None,
     only: Sequence[str] = (),
+    gold: Gold | None = None,
 ) -> Iterator[dict[str, Any]]:
     """Yield the rows of a file with each judge's columns, as `judge_file` writes them.
 
     counts: judge name -> label -> count, to which rows are added. gold: counts the first judge's
-    agreement with people's labels. second, only: as in `judge_file`.
+    agreement with people's labels.
     """
-    every = [*judges, *([second] if second else [])]
-    counts = counts if counts is not None else {judge.name: Counter() for judge in every}
+    counts = counts if counts is not None else {judge.name: Counter() for judge in judges}
     stances = any("probe" in judge.needs for judge in judges)
     asked: list[bool] = []  # of the first rows that are read as stances: are they questions?
     for part in _parts(_opened(path, note)):
-        found = [_columns(r, judges, v, counts) for (_, r), v in _together(path, part, judges)]
+        if only and "kind" not in part[0][1]:
+            raise InputError(
+                f"{path}: has no column 'kind', by which a second reader's rows are chosen; run "
+                f"`genprobe judge {path} -o FILE` first, and name that file"
+            )
+        read = [one for one in part if not only or one[1].get("kind") in only]
+        found = dict(
+            zip((number for number, _ in read), _together(path, read, judges), strict=True)
+        )
         if stances and len(asked) < _LOOKED_AT:
-            asked += [_asks(row) for _, row in part if row.get("prompt") and not row.get("reads")]
-        if second:
-            found = _read_again(path, part, found, second, only, counts)
-        for (number, row), columns in zip(part, found, strict=True):
-            if gold is not None:
-                with _at_row(path, number):
-                    gold.add(number, row, columns[every[0].column], columns.get("kind"))
+            asked += [_asks(row) for _, row in read if row.get("prompt") and not row.get("reads")]
+        for number, row in part:
+            if number in found:
+                columns = _columns(row, judges, found[number], counts)
+                if gold is not None:
+                    with _at_row(path, number):
+                        gold.add(number, row, columns[judges[0].column], columns.get("kind"))
+            else:
+                columns = _unread(judges)
             yield _kept(row, columns) | columns
             if not number % 1000:
                 progress("reading", number, 0)
@@ -190,7 +194,7 @@ def judged_rows(
         )
 
 
-_LOOKED_AT = 1000  # rows whose prompts are looked at
+_LOOKED_AT = 1000  # rows whose prompts are looked at, and characters at their end
 _ASKS = re.compile(r"[?？؟][\W_]*\Z")
 _STANCES = stems.FOR | stems.AGAINST | stems.FOR_ME | stems.AGAINST_ME | stems.STEREOTYPE
 
@@ -201,7 +205,7 @@ def _asks(row: dict[str, Any]) -> bool:
     It ends as a question, without a word of agreement or of stereotypes. Of the real prompts in
     docs/reading.md that is so of 366 of 383 questions and 2 of 276 stances.
     """
-    prompt = cells.cell_text(row["prompt"])[-_END:]
+    prompt = cells.cell_text(row["prompt"])[-_LOOKED_AT:]
     if not _ASKS.search(prompt):
         return False
     language = packs.load_language(packs.language_code(cells.cell_text(row.get("lang"))))
@@ -257,7 +261,6 @@ def _of_batch(reply: Any) -> dict[str, Any]:
     raise InputError(f"'response' is {what}, not a text; put the text of the reply there")
 
 
-_END = 1000  # characters of a prompt that are looked at
 _TOGETHER = 512  # rows that are read, judged and written at a time
 
 
@@ -276,13 +279,10 @@ def _parts(
         yield part
 
 
-_Numbered = tuple[int, dict[str, Any]]
-
-
 def _together(
-    path: str | Path, part: Sequence[_Numbered], judges: Sequence[Judge]
-) -> Iterator[tuple[_Numbered, tuple[Verdict, ...]]]:
-    """Judge some rows at once. Yields each with its verdicts, in the order of the judges."""
+    path: str | Path, part: list[tuple[int, dict[str, Any]]], judges: Sequence[Judge]
+) -> list[tuple[Verdict, ...]]:
+    """Judge some rows at once. Returns each row's verdicts, in the order of the judges."""
     found = []
     for judge in judges:
         items = []
@@ -300,51 +300,7 @@ def _together(
             with _at_row(path, number):
                 one_by_one.append(judge(item))
         found.append(one_by_one)
-    for at, numbered in enumerate(part):
-        yield numbered, tuple(verdicts[at] for verdicts in found)
-
-
-def _read_again(
-    path: str | Path,
-    part: Sequence[_Numbered],
-    found: Sequence[dict[str, Any]],
-    second: Any,
-    only: Sequence[str],
-    counts: dict[str, dict[str, int]],
-) -> list[dict[str, Any]]:
-    """Add the columns of a second reader to those of the first judges.
-
-    They are null in rows of other kinds. Raises InputError for a file without kinds, or a reply of
-    the second reader itself.
-    """
-    both = list(zip(part, found, strict=True))
-    if only and not any("kind" in columns or "kind" in row for (_, row), columns in both):
-        raise InputError(
-            f"{path}: has no column 'kind', by which --only {' --only '.join(only)} chooses; have "
-            "a judge that tells kinds read it, too (--judge yesno)"
-        )
-    read = [
-        (number, row)
-        for (number, row), columns in both
-        if row["response"] is not None
-        and (not only or columns.get("kind", row.get("kind")) in only)
-    ]
-    for number, row in read:
-        if row.get("model") == second.identity.model:
-            raise InputError(
-                f"{path}, row {number}: a reply of {second.identity.model}, which would read its "
-                "own replies; name another --second-reader"
-            )
-    said = {number: verdicts[0] for (number, _), verdicts in _together(path, read, [second])}
-    again = []
-    for (number, row), columns in both:
-        if number in said:
-            again.append(_columns(row, [second], [said[number]], counts, columns))
-        else:
-            uncounted: dict[str, dict[str, int]] = {second.name: Counter()}
-            full = _columns(row, [second], [second.blank], uncounted, columns)
-            again.append(dict.fromkeys(full) | columns)
-    return again
+    return list(zip(*found, strict=True))
 
 
 @contextlib.contextmanager
@@ -360,13 +316,9 @@ def _columns(
     judges: Sequence[Judge],
     found: Sequence[Verdict],
     counts: dict[str, dict[str, int]],
-    before: Mapping[str, Any] | None = None,
 ) -> dict[str, Any]:
-    """Make the judges' columns of a row. All rows have the same ones, null without a reply.
-
-    before: the columns of other judges, which stay.
-    """
-    columns: dict[str, Any] = dict(before or {})
+    """Make the judges' columns of a row. All rows have the same ones, null without a reply."""
+    columns: dict[str, Any] = {}
     parted = None
     for judge, verdict in zip(judges, found, strict=True):
         # The columns of the first judge have plain names; those of others begin with the judge's.
@@ -381,6 +333,12 @@ def _columns(
         columns[f"{own}evidence"] = verdict.evidence
         counts[judge.name]["no reply" if row["response"] is None else verdict.label] += 1
     return columns if row["response"] is not None else dict.fromkeys(columns)
+
+
+def _unread(judges: Sequence[Any]) -> dict[str, Any]:
+    """Make the judges' columns of a row that is not judged: all null."""
+    blank = [judge.blank for judge in judges]
+    return _columns({"response": None}, judges, blank, {judge.name: Counter() for judge in judges})
 
 
 def _kept(row: dict[str, Any], ours: Collection[str]) -> dict[str, Any]:
@@ -434,6 +392,8 @@ def _item(row: dict[str, Any], judge: Judge) -> Item:
         lacking.remove("probe")  # `reads` says how it is read
     if lacking:
         raise InputError(_lacks(row, judge.name, lacking))
+    if row.get("model") and row["model"] == getattr(judge, "model", None):
+        raise InputError(f"a reply of {row['model']}, which would read its own; name another model")
     lang, probe, prompt, response = (
         v if isinstance(v, str) else cells.cell_text(v) for v in values.values()
     )
@@ -447,8 +407,14 @@ def _item(row: dict[str, Any], judge: Judge) -> Item:
         found = found._replace(reads=reads)
     if "options" not in judge.needs:
         return found
+    options, marks = listed_in(row)
+    return found._replace(options=options, marks=marks)
+
+
+def listed_in(row: dict[str, Any]) -> tuple[tuple[str, ...], tuple[str, ...]]:
+    """Return the options of a row and their labels (`shown`), which may be none."""
     options = _options(row["options"])
-    return found._replace(options=options, marks=_marks(row.get("shown"), options))
+    return options, _marks(row.get("shown"), options)
 
 
 def _marks(cell: Any, options: tuple[str, ...]) -> tuple[str, ...]:

@@ -24,7 +24,7 @@ from genprobe.records import Judgment, Request, Response
 from genprobe.resources import licences, models, packs
 from genprobe.runs.run import Run
 from genprobe.runs.spec import Spec
-from genprobe.tasks.pipeline import Note, Progress, quiet
+from genprobe.tasks.pipeline import Progress, quiet
 from genprobe.tasks.pipeline.judge import items_of, judgments_of, kinds_of
 from genprobe.tasks.pipeline.open import open_engine, served
 from genprobe.text import many
@@ -98,9 +98,7 @@ def need_another(spec: Spec, who: Identity) -> None:
 
 
 @contextlib.contextmanager
-def reader(
-    model: str | None, options: Options, rubric: str, engine: str = "auto"
-) -> Iterator[llm.LLMJudge]:
+def reader(model: str | None, options: Options, engine: str, rubric: str) -> Iterator[llm.LLMJudge]:
     """Open a second reader."""
     with contextlib.closing(open_engine(engine, model, options)) as opened:
         yield llm.make(opened, rubric)
@@ -111,7 +109,6 @@ def read(
     second: Second,
     judge: llm.LLMJudge,
     only: Sequence[str] = (),
-    note: Note = quiet,
     progress: Progress = quiet,
 ) -> int:
     """Have a second reader read the replies of a run that are open. Returns how many.
@@ -121,8 +118,8 @@ def read(
     """
     need_another(run.spec, judge.identity)
     wanted = left_open(run, second, only)
-    if only and not wanted:
-        raise no_kind(run, second, only)
+    if only:
+        need_kind(run, second, only)
     before = _before(run, judge.name, judge.signature)
     items = [one for one in items_of(run) if one[0].id in wanted]
     new = iter(judgments_of(judge, (one for one in items if one[0].id not in before)))
@@ -137,10 +134,7 @@ def read(
     kinds = "+".join(only or second.open)
     licence = [vars(known[key]) for key in sorted(langs) if key in known]
     sign = f"{judge.signature}+only-{kinds}"
-    run.write_judgments(judge.name, sign, found(), judge.reads, kinds, licence)
-    for line in told(run, second):
-        note(line)
-    return len(items)
+    return run.write_judgments(judge.name, sign, found(), judge.reads, kinds, licence)
 
 
 def left_open(run: Run, second: Second, only: Sequence[str] = ()) -> frozenset[str]:
@@ -150,12 +144,13 @@ def left_open(run: Run, second: Second, only: Sequence[str] = ()) -> frozenset[s
     return frozenset(at for at, kind in kinds.items() if at in free and kind in wanted)
 
 
-def no_kind(run: Run, second: Second, only: Sequence[str]) -> InputError:
-    """Make the error for kinds that no reply of a run has."""
-    kinds = Counter(kinds_of(run, second.of or second.fills).values()).most_common()
-    there = ", ".join(f"{name} {count}" for name, count in kinds)
-    shown = " or ".join(map(repr, only))
-    return InputError(f"{run.folder}: no reply is of the kind {shown}; it has {there}")
+def need_kind(run: Run, second: Second, only: Sequence[str]) -> None:
+    """Raise InputError if no reply of a run is of these kinds."""
+    kinds = Counter(kinds_of(run, second.of or second.fills).values())
+    if not kinds.keys() & set(only):
+        there = ", ".join(f"{name} {count}" for name, count in kinds.most_common())
+        shown = " or ".join(map(repr, only))
+        raise InputError(f"{run.folder}: no reply is of the kind {shown}; it has {there}")
 
 
 def _before(run: Run, name: str, signature: str) -> Mapping[str, Judgment]:
@@ -240,21 +235,20 @@ def ask_again(
             replies[record.request] = record
         progress("asking again", number, len(asked))
 
-    def found() -> Iterator[Judgment]:
+    def judgments() -> Iterator[Judgment]:
         for name, item in items.items():
             if name in before:
                 yield before[name]
             elif reply := replies.get(asked[name].id):
-                said = seen(item.lang, item.probe, "", reply)
-                kept = ("options", "marks", "reads", "when")
-                said = said._replace(prompt=item.prompt, **{k: getattr(item, k) for k in kept})
-                verdict = judge(said)
+                found = seen(item.lang, item.probe, item.prompt, reply)
+                kept = {k: getattr(item, k) for k in ("options", "marks", "reads", "when")}
+                verdict = judge(found._replace(**kept))
                 yield Judgment(
                     *(name, AGAIN, verdict.label, None, verdict.rule, verdict.evidence),
                     {"kind": verdict.fields["kind"], "said": reply.text},
                 )
 
-    return run.write_judgments(AGAIN, sign, found(), ("free",), "+".join(second.open))
+    return run.write_judgments(AGAIN, sign, judgments(), ("free",), "+".join(second.open))
 
 
 def _label(lang: str) -> str:
