@@ -93,7 +93,7 @@ def export(
     seed: int = 0,
     disagreements: str | Path | None = None,
     questions: Sequence[str] = (),
-    only: Sequence[str] = (),
+    only: str | Sequence[str] = (),
 ) -> Exported:
     """Draw a sample of replies and write it as sheets for reviewers.
 
@@ -112,6 +112,7 @@ def export(
 
     Raises InputError or RunError.
     """
+    only = [only] if only and isinstance(only, str) else only
     for name in questions:
         if name not in guide.load().words:
             raise registry.unknown("question", name, sorted(guide.load().words))
