@@ -21,6 +21,7 @@ def yesno(
     *,
     langs: Sequence[str] = (),
     data: str = "builtin",
+    pack: str | Path = "",
     probes: Sequence[str] = (),
     wordings: str = "published",
     personas: str = "none",
@@ -34,6 +35,8 @@ def yesno(
     options: Options | None = None,
     out: str | Path | None = None,
     by: Sequence[str] = (),
+    second_reader: str = "",
+    ask_again: bool = False,
     note: Note = quiet,
     progress: Progress = quiet,
 ) -> Run:
@@ -41,11 +44,13 @@ def yesno(
 
     model: an alias, a hub id or a folder (for `replay`: a run or file of recordings); None means
     the control model, or the only model of a server. langs, probes: if empty, all languages of the
-    data and all probes of the pack. wordings, personas, instruct: how a question varies
-    (`published`, `all` or N; `none`, `all` or N; `own`, `en` or both). decodes: `free`, `choice`,
-    `logprob`. limit: the largest number of statements of each language. out: the run folder, which
-    the same call resumes; None means a name derived from the settings. by: columns by which the
-    outcomes will be split; impossible ones are refused before the model is loaded.
+    data and all probes of the pack. pack: the file of a pack of your own. wordings, personas,
+    instruct: how a question varies (`published`, `all` or N; `none`, `all` or N; `own`, `en` or
+    both). decodes: `free`, `choice`, `logprob`. limit: the largest number of statements of each
+    language. out: the run folder, which the same call resumes; None means a name derived from the
+    settings. by: columns by which the outcomes will be split; impossible ones are refused before
+    the model is loaded. second_reader: a model that reads what the rules leave open. ask_again:
+    also ask the model again about it.
     """
     return tasks.run("yesno", _ask(**locals()))
 
@@ -67,6 +72,7 @@ def stories(
     options: Options | None = None,
     out: str | Path | None = None,
     by: Sequence[str] = (),
+    second_reader: str = "",
     note: Note = quiet,
     progress: Progress = quiet,
 ) -> Run:
@@ -96,6 +102,7 @@ def essays(
     options: Options | None = None,
     out: str | Path | None = None,
     by: Sequence[str] = (),
+    second_reader: str = "",
     note: Note = quiet,
     progress: Progress = quiet,
 ) -> Run:
@@ -127,6 +134,8 @@ def choices(
     options: Options | None = None,
     out: str | Path | None = None,
     by: Sequence[str] = (),
+    second_reader: str = "",
+    ask_again: bool = False,
     note: Note = quiet,
     progress: Progress = quiet,
 ) -> Run:

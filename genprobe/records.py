@@ -386,8 +386,13 @@ class Judged(Record):
         "Values of `decode` whose replies the judge reads, such as `free`; sorted."
     )
     only: str = described(
-        "Kind of replies that the judge was restricted to (`--only`); empty if it read all.",
+        "Kinds of replies that the judge was restricted to, joined by `+`; empty if it read all.",
         default="",
+    )
+    licence: tuple[dict[str, JSON], ...] = described(
+        "Of a second reader: how well it was measured in each language and kind of question "
+        "(`resources/licences.py`); empty if it was not.",
+        default=(),
     )
 
 
@@ -407,7 +412,9 @@ class Score(Record):
     )
     signature: str = described("Everything that the figure depends on, to reproduce it.")
     readings: dict[str, float | None] | None = described(
-        "The figure by each reader (`ours`, `strict`, …); null unless `--band` was given.",
+        "The figure by each reader (`ours`, `strict`, …), with `--band`; with the verdicts of a "
+        "licensed second reader (`second`, and the ends that its licence leaves possible), or the "
+        "answers when asked again (`again`); else null.",
         default=None,
     )
 

@@ -95,6 +95,7 @@ def table_of(rows, model="m"):
             judged[judge].append(Judgment(at, judge, label, None, "", "", {}))
     run = SimpleNamespace(
         spec=SimpleNamespace(model=model, shown="main", pack=load_pack().id),
+        pack=load_pack(),
         statements=lambda: iter({(s.id, s.lang): s for s in said}.values()),
         requests=lambda: iter(asked),
         responses=lambda: iter(responses),

@@ -2,26 +2,18 @@
 
 from __future__ import annotations
 
-import itertools
-import json
 from collections import Counter
 from collections.abc import Callable, Iterator, Sequence
 
 import pytest
 from faulty import Faulty, echo
-from sample import Scripted as Answering
-from sample import start
 
-from genprobe import commands, judges, tasks
+from genprobe import judges
 from genprobe.engines import Identity, Options, Sampling, _http, control, openai, transformers
 from genprobe.errors import EngineError, InputError
-from genprobe.files import read_rows
 from genprobe.judges import Item, llm
-from genprobe.outcomes import table
-from genprobe.records import Failure, Judgment, Request, Response
+from genprobe.records import Failure, Request, Response
 from genprobe.resources import registry
-from genprobe.tasks.pipeline.generate import generate
-from genprobe.tasks.pipeline.judge import judge_file
 
 ITEMS = [
     Item("en", "essay", "Write an essay.", "It is well known that villagers are hospitable."),
@@ -62,7 +54,7 @@ def first(request: Request) -> str:
     return next(iter(request.options))
 
 
-@pytest.mark.parametrize("name", registry.names("rubrics"))
+@pytest.mark.parametrize("name", ["answer", "regard", "sentiment", "stance"])
 def test_rubrics_are_asked_in_two_orders_and_two_wordings(name: str) -> None:
     asked: list[Request] = []
     judge(lambda r: asked.append(r) or first(r), name)(ITEMS[0])  # type: ignore[func-returns-value]
@@ -165,7 +157,7 @@ def test_the_signature_names_model_revision_and_rubric() -> None:
 
 
 def test_what_it_refuses(tmp_path) -> None:
-    with pytest.raises(InputError, match="with --model or --base-url"):
+    with pytest.raises(InputError, match="name it with --second-reader"):
         llm.make()
     with pytest.raises(InputError, match="did you mean 'stance'"):
         llm.make(Scripted(first), "stanse")
@@ -215,51 +207,3 @@ def test_a_faulty_server(monkeypatch: pytest.MonkeyPatch) -> None:
     assert [v.label for v in verdicts] == ["for"] * 3
     assert [v.fields["failed"] for v in verdicts] == [1] * 3
     assert {v.rule for v in verdicts} == {"majority"}
-
-
-# -- only replies of a kind ---------------------------------------------------------------------
-
-
-def kinds(run, *told: str) -> None:
-    """Have the replies of a run read as these kinds, in turn."""
-    pairs = zip(run.requests(), itertools.cycle(told))
-    run.write_judgments(
-        "yesno",
-        "1",
-        (Judgment(r.id, "yesno", "ambiguous", None, "", "", {"kind": kind}) for r, kind in pairs),
-    )
-
-
-def test_only_the_undecided_replies_of_a_run(tmp_path) -> None:
-    with start(tmp_path / "run") as run:
-        generate(run, Answering(), Sampling())
-        with pytest.raises(InputError, match=r"the kind of its replies.*genprobe judge"):
-            tasks.judge_run(run, [judge(first)], only="undecided")
-        kinds(run, "answer", "undecided", "hedge")
-        with pytest.raises(InputError, match=r"no reply is of the kind .refusal"):
-            tasks.judge_run(run, [judge(first)], only="refusal")
-        assert tasks.judge_run(run, [judge(first)], only="undecided") == {"llm-stance": 2}
-        asked = [request.id for request in run.requests()]
-        assert [j.request for j in run.judgments("llm-stance")] == [asked[1], asked[4]]
-        assert run.judges()["llm-stance"].endswith("+only-undecided")
-        assert run.verify() == []  # the others are not missing
-        assert list(table.outcomes(run)["llm_stance"].notna()) == [False, True, False] * 2
-
-
-def test_only_the_undecided_rows_of_a_file(tmp_path, capsys) -> None:
-    path, out = tmp_path / "read.jsonl", tmp_path / "out.csv"
-    rows = [{"lang": "en", "response": f"Reply {n}.", "kind": k} for n, k in enumerate("abab")]
-    path.write_text("".join(json.dumps(row) + "\n" for row in rows))
-    with pytest.raises(InputError, match="kind"):
-        bare = tmp_path / "bare.jsonl"
-        bare.write_text('{"lang": "en", "response": "Yes."}\n')
-        judge_file(bare, [judge(first)], out, only="a")
-    counts = judge_file(path, [judge(first)], out, only="b")
-    assert sum(counts["llm-stance"].values()) == 2
-    found = list(read_rows(out))
-    assert [bool(row["llm_stance"]) for row in found] == [False, True, False, True]
-    assert [row["response"] for row in found] == [row["response"] for row in rows]
-    for names in (["yesno"], ["llm", "refusal"]):
-        chosen = [word for name in names for word in ("--judge", name)]
-        with pytest.raises(InputError, match="--only can be used only with --judge llm"):
-            commands.cli(["judge", str(path), *chosen, "--only", "b"], standalone_mode=False)

@@ -596,7 +596,7 @@ def test_what_is_wrong_with_a_wording_stands_on_the_page(folders):
         changed = dataclasses.replace(
             run.run.spec, languages=("ar", "en", "kk"), pack_hashes=hashes
         )
-        other = SimpleNamespace(run=SimpleNamespace(spec=changed))
+        other = SimpleNamespace(run=SimpleNamespace(spec=changed, pack=pack))
         return {lang for lang, _, _ in words.notes([other])}
 
     assert of({"ar": "0" * 12, "kk": "0" * 12}) == {"Arabic"}

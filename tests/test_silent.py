@@ -685,7 +685,7 @@ def test_no_everyday_reply_is_turned_round():
         ("lang,probe,completion", "needs 'response'; rename the column 'completion' to 'response'"),
         (
             "lang,question,reply_en",
-            "needs 'probe' and 'response'; columns: lang, question, reply_en",
+            "needs 'probe' (or 'reads': stance, stereotype or question) and 'response'; columns: lang, question, reply_en",
         ),
     ],
 )

@@ -11,6 +11,7 @@ from genprobe import metrics
 from genprobe.errors import InputError, RunError
 from genprobe.outcomes import columns, table
 from genprobe.records import FACETS, Failure, Judgment, Request, Response, Statement
+from genprobe.resources import packs
 
 DATA = Path(__file__).parents[2] / "shared" / "data" / "shades"
 
@@ -20,6 +21,7 @@ class TinyRun:
 
     def __init__(self, statements, requests, responses=(), failures=(), judged=None):
         self.spec = SimpleNamespace(model="m", shown="x", pack="yesno@1")
+        self.pack = packs.load_pack()
         self._of = {
             "statements": statements,
             "requests": requests,

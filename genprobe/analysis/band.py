@@ -20,12 +20,13 @@ from genprobe import metrics
 from genprobe.errors import InputError
 from genprobe.judges import Item, Judge, yesno
 from genprobe.records import JSON, Score, digest
+from genprobe.resources import packs
 
 if TYPE_CHECKING:
     import pandas as pd
 
 VERSION = "1"
-RATES = ("yes", "no", "ambiguous", "recognised", "endorsed")
+RATES = ("yes", "no", "ambiguous", *packs.READ_AS)
 OURS, GIVEN = "ours", "given"
 READERS = (OURS, *yesno.PARSERS)
 ASKED = ("choice", "logprob")  # decodes that are readings of the same questions
@@ -129,13 +130,19 @@ def _read(outcomes: pd.DataFrame, judge: Judge) -> pd.DataFrame:
     empty = [""] * len(outcomes)
     columns = (
         outcomes[name].astype(object).tolist() if name in outcomes else empty
-        for name in ("lang", "probe", "prompt", "response")
+        for name in ("lang", "probe", "prompt", "response", "measures", "when")
     )
     answers = [
-        judge(Item(lang, probe, prompt if isinstance(prompt, str) else "", reply)).label
+        judge(
+            Item(
+                *(lang, probe, prompt if isinstance(prompt, str) else "", reply),
+                reads=packs.READ_AS.get(measures, ""),
+                when=when if isinstance(when, str) else "",
+            )
+        ).label
         if isinstance(reply, str)
         else None
-        for lang, probe, prompt, reply in zip(*columns, strict=True)
+        for lang, probe, prompt, reply, measures, when in zip(*columns, strict=True)
     ]
     answer = pd.Series(answers, outcomes.index, dtype="str")
     clear = answer.isin(("yes", "no"))

@@ -613,8 +613,8 @@ def asked_alike(a: Run, b: Run, but: Collection[str] = WHO) -> None:
         # People's labels of a sample belong to one run and are not compared.
         if mine[name] != theirs[name] and not name.startswith("reviewed-"):
             raise RunError(
-                f"{a.folder} and {b.folder} were read by different judges {name!r}; "
-                f"run `genprobe judge` with --judge {name} on both"
+                f"{a.folder} and {b.folder} were read by different judges {name!r}; have one read "
+                "both (`genprobe judge`)"
             )
 
 

@@ -17,7 +17,7 @@ from genprobe.errors import Caution, InputError
 from genprobe.files import door
 from genprobe.records import Score, digest
 from genprobe.render.scores import Scores
-from genprobe.resources import measured, registry
+from genprobe.resources import measured, packs, registry
 from genprobe.runs.run import Run
 from genprobe.runs.spec import file_signer
 from genprobe.tasks.pipeline import Note, quiet
@@ -26,6 +26,8 @@ from genprobe.text import many
 
 if TYPE_CHECKING:
     import pandas as pd
+
+    from genprobe.analysis.second import Beside
 
 Source = str | os.PathLike[str]  # a run, its folder, or a file
 
@@ -61,6 +63,7 @@ def score(
     Returns the scores. Those of a run are also written to its `scores.json`, its outcomes to
     `outcomes.csv`, once all sources are counted. Raises InputError with a message of one line.
     """
+    from genprobe.analysis import second
     from genprobe.metrics import thoughts
     from genprobe.outcomes import columns as known_columns
 
@@ -81,6 +84,8 @@ def score(
         lines = (drawn, thoughts.too_many_cut(table.outcomes), *unread, *_changed(table.outcomes))
         for line in filter(None, lines):
             note(Caution(f"{table.source}: {line}"))
+        for line in second.told(table.run) if table.run else ():
+            note(type(line)(f"{table.source}: {line}"))
     if not any(scores.values()):
         raise InputError(f"{tables[0].source}: nothing could be counted; see docs/measures.md")
     for table in tables:
@@ -124,17 +129,20 @@ class _How:
 class _Table:
     """One source with its outcomes.
 
-    reader: the signature of the judge of its yes/no answers, None if unknown.
+    reader: the signature of the judge of its yes/no answers, None if unknown. beside: the tables by
+    its second reader, and by its answers when asked again.
     """
 
     source: Path
     run: Run | None
     outcomes: pd.DataFrame
     reader: str | None
+    beside: Beside | None = None
 
 
 def _table(source: Path, how: _How) -> _Table:
     """Read the outcomes of one source."""
+    from genprobe.analysis import second
     from genprobe.metrics.rates import other_forms
     from genprobe.outcomes import facts, table
 
@@ -157,7 +165,12 @@ def _table(source: Path, how: _How) -> _Table:
             outcomes = _with_people(source, outcomes, Path(how.people))
         for line in () if how.declared or "type" in how.by else other_forms(outcomes):
             how.note(f"{source}: {line}")
-        return _Table(source, run, facts.beside(outcomes, how.by, how.regions), reader)
+
+        def more(found: pd.DataFrame) -> pd.DataFrame:
+            return facts.beside(found, how.by, how.regions)
+
+        beside = second.beside(run, lambda view: more(table.outcomes(view))) if run else None
+        return _Table(source, run, more(outcomes), reader, beside)
     except InputError as error:
         raise _about(source, error) from None
 
@@ -198,8 +211,9 @@ def _counted(table: _Table, tables: Sequence[_Table], columns: list[str], how: _
     from genprobe.analysis.band import Readings
     from genprobe.metrics.rates import recognised_declarations
 
-    source, run, chosen = table.source, table.run, table.outcomes
+    source, run, chosen, more = table.source, table.run, table.outcomes, table.beside
     if how.declared:
+        more = more and more.changed(lambda found: recognised_declarations(found)[0])
         chosen, left = recognised_declarations(chosen)
         reasons = ", ".join(f"{count} {why}" for why, count in left.items() if count)
         how.note(f"{source}: recognised declarations only; left out: {reasons or 'nothing'}")
@@ -229,7 +243,9 @@ def _counted(table: _Table, tables: Sequence[_Table], columns: list[str], how: _
             for line in not_corrected(found):
                 how.note(Caution(f"{source}: {line}"))
             scores += found
-        return Readings(chosen, table.reader).beside(scores) if how.band else scores
+        if how.band:
+            scores = Readings(chosen, table.reader).beside(scores)
+        return more.scores(scores) if more else scores
     except InputError as error:
         raise _about(source, error) from None
 
@@ -242,9 +258,42 @@ def _of_judges(outcomes: pd.DataFrame, scores: Sequence[Score]) -> Iterator[str]
     if "sentiment" in outcomes:
         yield from corrected.cautions(outcomes)
     yield from corrected.cannot_tell(scores)
+    yield from _skewed(outcomes, scores)
     if "stance" in outcomes:
         langs = set(outcomes["lang"].dropna().astype(str))
         yield from filter(None, (measured.caution(judge, langs) for judge in ("stance", "refusal")))
+
+
+def _skewed(outcomes: pd.DataFrame, scores: Sequence[Score]) -> Iterator[str]:
+    """Yield a caution if undecided replies may move a figure, as the rules lose yes and no unalike.
+
+    It comes where they may move a figure further than its interval reaches (docs/reading.md).
+    """
+    from genprobe import metrics as measures
+    from genprobe.tasks.pipeline.second import OPEN
+
+    names = {s.metric for s in scores if s.value is not None and s.metric in packs.READ_AS}
+    if not names or not {"lang", "probe", "when"} <= {*outcomes}:
+        return
+    when = outcomes.drop_duplicates("probe").set_index("probe")["when"]
+    cells = []
+    for one in measures.score(measures.spoken(outcomes), sorted(names), ["lang", "probe"], str):
+        known = measured.real().get((str(one.by["lang"]), packs.READ_AS[one.metric]))
+        if known is None or one.value is None or one.low is None or one.high is None:
+            continue
+        unread = sum(one.excluded.get(kind, 0) for kind in OPEN)
+        share = one.value if when[one.by["probe"]] == "yes" else 1 - one.value
+        shift = abs(known.shift(share, unread / (one.n + unread)))
+        if shift > (one.high - one.low) / 2:
+            where = f"{one.metric} ({one.by['lang']}, {one.by['probe']})"
+            cells.append((shift, f"{where} by {100 * shift:.1f} points: {known.told()}"))
+    if cells:
+        more = f"; and {many(len(cells) - 1, 'figure')} more" if len(cells) > 1 else ""
+        yield (
+            "undecided replies may move figures further than their intervals reach, as the rules "
+            f"lose yes and no unalike: {max(cells)[1]}{more}; have people or a second reader read "
+            "them"
+        )
 
 
 def _cut_off(source: Path, run: Run, note: Note) -> None:
@@ -375,7 +424,7 @@ def _several_readers(tables: Sequence[_Table]) -> Iterator[str]:
             folders = " and ".join(map(str, sources.values()))
             yield (
                 f"{folders} were read by different judges {name!r}, so their figures differ by the "
-                f"reader, too; run `genprobe judge` with --judge {name} on all"
+                "reader, too; have one read all (`genprobe judge`)"
             )
 
 

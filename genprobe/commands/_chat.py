@@ -57,6 +57,12 @@ CHAT = together(
     ),
     *(option for name, option in ASKED.items() if name != "model"),
     TOLD,
+    click.option(
+        "--second-reader",
+        default="",
+        metavar="M",
+        help="Another model, which reads what the rules leave open; see docs/second-reader.md.",
+    ),
     click.option("--system", metavar="TEXT|@FILE", help="System prompt, or a file that holds it."),
     click.option(
         "--models",
@@ -87,6 +93,7 @@ def ask_and_score(
     from genprobe.resources import models
     from genprobe.tasks.pipeline.generate import unanswered
     from genprobe.tasks.pipeline.open import need_one_host
+    from genprobe.tasks.pipeline.second import options_for
 
     price = forecast.price(given.pop("price"))
     dry, out = given.pop("dry_run"), given.pop("out")
@@ -96,7 +103,13 @@ def ask_and_score(
     code = 0
     with models.also(known):
         asks = [asked(task, {**given, "model": name}, by, quiet) for name in names]
-        need_one_host((ask.model, ask.options) for ask in asks)
+        reads = [ask for ask in asks if ask.second_reader]
+        need_one_host(
+            [
+                *((ask.model, ask.options) for ask in asks),
+                *((a.second_reader, options_for(a.second_reader, a.options)) for a in reads),
+            ]
+        )
         for name, ask in zip(names, asks, strict=True):
             if dry:
                 for line in forecast.lines(task, ask, price):

@@ -46,6 +46,11 @@ from genprobe.commands._options import (
 @click.option("--shots", metavar="FILE", help="Solved examples that are put before each question.")
 @CHAT
 @click.option(
+    "--ask-again",
+    is_flag=True,
+    help="Ask the model again, with its own reply, about what the rules leave open.",
+)
+@click.option(
     "--decode",
     "decodes",
     multiple=True,

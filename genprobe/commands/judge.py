@@ -4,7 +4,6 @@ from __future__ import annotations
 
 import contextlib
 import dataclasses
-import functools
 from collections.abc import Callable, Iterator
 from pathlib import Path
 from typing import Any
@@ -30,15 +29,25 @@ from genprobe.text import many
 @click.option(
     "--kind", metavar="K", help="For sentiment: what the texts are; stories (default) or reviews."
 )
-@click.option("--rubric", metavar="R", help="For llm: stance (default), sentiment or answer.")
 @click.option(
-    "--model", metavar="M", help="For llm: the model that judges; alias, hub id or folder."
+    "--second-reader",
+    "reader",
+    metavar="M",
+    help="A model that reads what the rules leave open: an alias, a hub id, a folder, or the name "
+    "that a server uses.",
 )
 @click.option(
     "--only",
-    default="",
+    multiple=True,
     metavar="KIND",
-    help="For llm: only replies that yesno gave this kind, such as undecided.",
+    help="Kind of replies for the second reader, such as undecided; may be repeated.  "
+    "[default: unsure, undecided, both, offtopic]",
+)
+@click.option(
+    "--rubric",
+    metavar="R",
+    help="Have the second reader read every reply by this rubric: answer, choice, stance, "
+    "sentiment or regard.",
 )
 @click.option(
     "--gold",
@@ -58,8 +67,9 @@ def command(
     parser: str | None,
     classifier: str | None,
     kind: str | None,
+    reader: str | None,
+    only: tuple[str, ...],
     rubric: str | None,
-    only: str,
     gold: str | None,
     out: str | None,
     quiet: bool,
@@ -70,74 +80,97 @@ def command(
     Rows need `response`; to read yes/no answers also `lang` and `probe` (or `reads`: stance,
     stereotype or question, which beats it), and `prompt`, which a plain question needs. The columns
     `answer`, `kind`, `conflict`, `likely`, `rule` and `evidence` are added (or the columns of
-    another judge); other columns are kept. The judge llm is a chat model: name it with --model or
-    --base-url, and choose a rubric.
+    another judge); other columns are kept. A second reader (--second-reader, or the only model of
+    --base-url) is a chat model: it reads what the rules leave open, in columns of its own. It never
+    reads its own replies. `genprobe licence` measures how well it reads.
     """
     from genprobe.judges import make
-    from genprobe.tasks.pipeline.open import engine_options, open_engine, told
+    from genprobe.tasks.pipeline.open import engine_options, told
 
-    if only and set(names) != {"llm"}:
-        raise InputError(
-            "--only can be used only with --judge llm; the other judges are fast enough to read "
-            "all replies"
-        )
     note = noter(quiet)
     server = engine_options(asked["engine_args"], asked["base_url"], asked["concurrency"])
-    server = told(server, asked)
-    with contextlib.ExitStack() as stack:
-        engine = None
-        if asked["model"] or asked["base_url"]:
-            server = dataclasses.replace(server, note=note)
-            engine = functools.partial(open_engine, asked["engine"], asked["model"], server)
-        judges = make(
-            names,
-            stack,
-            parser=parser,
-            classifier=classifier,
-            kind=kind,
-            rubric=rubric,
-            model=engine,
+    server = dataclasses.replace(told(server, asked), note=note)
+    second = bool(reader or asked["base_url"])
+    if second and names:
+        raise InputError("--judge and --second-reader: first the judge, then the second reader")
+    if (only or rubric) and not second:
+        raise InputError("--only and --rubric are for a second reader; name it: --second-reader")
+    model = (reader, server, asked["engine"]) if second else None
+    judges = [] if model else make(names, parser=parser, classifier=classifier, kind=kind)
+    if source.is_dir() and (out or gold):
+        raise InputError(
+            "-o can be used only with a file; judgments of a run are written to its folder"
+            if out
+            else "--gold can be used only with a file; people label the replies of a run with "
+            "`genprobe review export`"
         )
-        _judge(source, judges, out, note, quiet, only, gold)
+    with Bar(quiet) as bar, contextlib.ExitStack() as stack:
+        if source.is_dir():
+            _judge_run(source, judges, model, only, rubric, note, bar, stack)
+        else:
+            _judge_file(source, judges, model, only, rubric, note, bar, stack, out, gold)
 
 
-def _judge(
+# The name of a second reader, the settings of its engine, and the engine.
+_Reader = tuple[str | None, Any, str] | None
+
+
+def _judge_run(
     source: Path,
     judges: list[Any],
-    out: str | None,
+    model: _Reader,
+    only: tuple[str, ...],
+    rubric: str | None,
     note: Callable[[str], None],
-    quiet: bool,
-    only: str,
+    bar: Bar,
+    stack: contextlib.ExitStack,
+) -> None:
+    from genprobe import tasks
+    from genprobe.analysis.second import told
+    from genprobe.runs.run import Run
+    from genprobe.tasks.pipeline import second
+
+    run = stack.enter_context(Run.open(source))
+    if model is None:
+        counts = tasks.judge_run(run, judges, bar)
+    else:
+        own = tasks.of(run.spec).second
+        if own is None:
+            raise InputError(f"{source}: a run of {run.spec.command} has no replies to read")
+        judge = stack.enter_context(second.reader(*model, rubric or own.rubric))
+        if rubric and not only:
+            second.need_another(run.spec, judge.identity)
+            counts = tasks.judge_run(run, [judge], bar)
+        else:
+            counts = {judge.name: second.read(run, own, judge, only, bar)}
+        for line in told(run):
+            note(line)
+        note(f"{judge.name}: {judge.bias}")
+    for name, count in counts.items():
+        note(f"{source}/judgments/{name}.jsonl: {many(count, 'judgment')}")
+
+
+def _judge_file(
+    source: Path,
+    judges: list[Any],
+    model: _Reader,
+    only: tuple[str, ...],
+    rubric: str | None,
+    note: Callable[[str], None],
+    bar: Bar,
+    stack: contextlib.ExitStack,
+    out: str | None,
     column: str | None,
 ) -> None:
-    from genprobe.runs.run import Run
-    from genprobe.tasks import judge_run
+    from genprobe.tasks.pipeline import second
     from genprobe.tasks.pipeline.gold import Gold
     from genprobe.tasks.pipeline.judge import judge_file
 
-    with Bar(quiet) as bar:
-        if source.is_dir():
-            if out:
-                raise InputError(
-                    "-o can be used only with a file; judgments of a run are written to its folder"
-                )
-            if column:
-                raise InputError(
-                    "--gold can be used only with a file; people label the replies of a run with "
-                    "`genprobe review export`"
-                )
-            with Run.open(source) as run:
-                counts = judge_run(run, judges, bar, only)
-                of = f" of {many(run.count('responses'), 'reply')}, those {only}" if only else ""
-            for name, count in counts.items():
-                note(f"{source}/judgments/{name}.jsonl: {many(count, 'judgment')}{of}")
-                if name.startswith("llm-"):
-                    from genprobe.judges import llm
-
-                    note(f"{name}: {llm.bias(run.judgments(name))}")
-            return
-        gold = Gold(column) if column else None
-        found = judge_file(source, judges, out, bar, note, only, gold)
+    gold = Gold(column) if column else None
+    if model:
+        judges = [stack.enter_context(second.reader(*model, rubric or "answer"))]
+        only = only or (() if rubric else second.OPEN)
+    found = judge_file(source, judges, out, bar, note, only, gold)
     for line in _cautions(judges):
         note(Caution(f"caution: {line}"))
     for name, labels in found.items():
@@ -145,7 +178,11 @@ def _judge(
         parts = ", ".join(
             f"{label} {n}" for label, n in sorted(labels.items(), key=lambda x: -x[1])
         )
-        which = f"{total:,} {only} replies" if only else many(total, "reply")
+        which = (
+            f"{many(total, 'reply')} of the kind {', '.join(only)}"
+            if only
+            else many(total, "reply")
+        )
         note(f"{name}: {which}: {parts}" if parts else f"{name}: {which}")
     for line in gold.lines(judges[0].name) if gold else ():
         note(Caution(line))

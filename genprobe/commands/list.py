@@ -29,7 +29,7 @@ def command(what: str) -> None:
 
 def _listed(what: str) -> list[tuple[str, str]]:
     from genprobe.datasets import statements
-    from genprobe.resources import models, registry
+    from genprobe.resources import measured, models, registry
     from genprobe.resources import packs as inputs
 
     if what == "models":
@@ -45,11 +45,16 @@ def _listed(what: str) -> list[tuple[str, str]]:
     if what == "languages":
         pack = inputs.load_pack("yesno")
         languages = [inputs.load_language(code) for code in registry.names("languages")]
+        read: dict[str, str] = {}
+        for (code, kind), figures in measured.real().items():
+            before = f"{read[code]}, " if code in read else ""
+            read[code] = f"{before}{kind} {figures.brief()}"
         return [
             (
                 one.code,
                 f"{one.name}, {one.native}; words: {one.review}; "
-                f"questions: {pack.reviews.get(one.code, 'none')}",
+                f"questions: {pack.reviews.get(one.code, 'none')}; "
+                f"real replies: {read.get(one.code, 'not measured')}",
             )
             for one in languages
         ]

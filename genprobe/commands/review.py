@@ -74,9 +74,9 @@ def command() -> None:
 )
 @click.option(
     "--only",
-    default="",
+    multiple=True,
     metavar="KIND",
-    help="Only replies that the judge gave this kind, such as undecided.",
+    help="Only replies that the judge gave this kind, such as undecided; may be repeated.",
 )
 @click.option(
     "--disagreements",
@@ -108,7 +108,7 @@ def review_export(sources: tuple[Path, ...], out: str, quiet: bool, **asked: Any
     drawn = f"from {many(done.strata, 'stratum')}"
     why = "on which reviewers differ" if asked["disagreements"] else drawn
     whole = f" (whole templates: {done.templates:,})" if done.templates else ""
-    kind = f"{asked['only']} " if asked["only"] else ""
+    kind = f"{' or '.join(asked['only'])} " if asked["only"] else ""
     replies = many(done.replies, "reply").replace(" ", f" {kind}", 1)
     note(f"{done.items:,} of {replies}{whole}, {why}")
     for path in (*done.files, done.page):

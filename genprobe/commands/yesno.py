@@ -29,9 +29,20 @@ from genprobe.commands._options import (
     help="builtin, shades, or a file of statements.",
 )
 @click.option(
+    "--pack",
+    default="",
+    metavar="FILE.toml",
+    help="Questions of your own: a pack in one file, see docs/wordings.md.",
+)
+@click.option(
     "--probe", "probes", multiple=True, metavar="P", help="A question of the pack; may be repeated."
 )
 @CHAT
+@click.option(
+    "--ask-again",
+    is_flag=True,
+    help="Ask the model again, with its own reply, about what the rules leave open.",
+)
 @click.option(
     "--decode",
     "decodes",

@@ -9,7 +9,6 @@ from __future__ import annotations
 import inspect
 import itertools
 from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
-from contextlib import ExitStack, closing
 from dataclasses import dataclass, field
 from typing import Any, NamedTuple, Protocol, TypeVar
 
@@ -38,8 +37,10 @@ class Item(NamedTuple):
     options: Sequence[str] = ()
     # Their labels in the list, in the same order; empty if there were none, or they are unknown.
     marks: Sequence[str] = ()
-    # How the question is read (`packs.READS`) if a column says so, which beats `probe`.
+    # How the question is read (`packs.READS`), and the answer that affirms it, if the run's pack or
+    # a column says so, which beats `probe`.
     reads: str = ""
+    when: str = ""
 
     @property
     def parted(self) -> thoughts.Parted:
@@ -185,30 +186,23 @@ def verdicts(judge: Judge, items: Iterable[tuple[T, Item]]) -> Iterator[tuple[T,
         yield from zip((key for key, _ in part), found, strict=True)
 
 
-def make(
-    names: Sequence[str], stack: ExitStack, model: Callable[[], Any] | None = None, **given: Any
-) -> list[Judge]:
+def make(names: Sequence[str], **given: Any) -> list[Judge]:
     """Make judges by name, each with its own options.
 
-    names: of judges; empty means `yesno`. given: option -> value; None means not given. model:
-    function that opens the engine for judges that need one; `stack` closes it. Raises InputError
-    for an option that none of these judges takes.
+    names: of judges; empty means `yesno`. given: option -> value; None means not given. Raises
+    InputError for an option that none of these judges takes.
     """
     given = {name: value for name, value in given.items() if value is not None}
     modules = {name: registry.module("judges", name) for name in names or ("yesno",)}
-    takes = {name: inspect.signature(module.make).parameters for name, module in modules.items()}
-    for option in [*given, *(["engine"] if model else [])]:
+    takes = {name: _takes(name) for name in modules}
+    for option in given:
         if not any(option in own for own in takes.values()):
             owners = [n for n in registry.names("judges") if option in _takes(n)]
-            shown = "model" if option == "engine" else option
-            raise InputError(f"--{shown} can be used only with --judge {' or '.join(owners)}")
-    found: list[Judge] = []
-    for name, module in modules.items():
-        own = {option: value for option, value in given.items() if option in takes[name]}
-        if model and "engine" in takes[name]:
-            own["engine"] = stack.enter_context(closing(model()))
-        found.append(module.make(**own))
-    return found
+            raise InputError(f"--{option} can be used only with --judge {' or '.join(owners)}")
+    return [
+        module.make(**{option: value for option, value in given.items() if option in takes[name]})
+        for name, module in modules.items()
+    ]
 
 
 def _takes(name: str) -> Mapping[str, Any]:

@@ -13,7 +13,10 @@ between marks made from its own hash, which it cannot forge; braces in it are ne
 whatever it says, the model can answer only with a label. The text may still persuade the model of
 one label. For texts that may have been written to deceive the judge, its labels prove nothing.
 
-`genprobe score --reviewed` compares its labels with people's. Do not trust them before that.
+It is the second reader (`--second-reader`): of what the rules of the other judges leave open, or
+of every reply by `--rubric`. It sees question and reply only, never the first reading. `genprobe
+licence` measures it on labelled replies, and `genprobe score --reviewed` on those of the run. Do
+not trust its labels before that.
 """
 
 from __future__ import annotations
@@ -52,11 +55,21 @@ class Rubric:
     labels: dict[str, str]  # label -> what it means
     wordings: dict[str, str]
     hash: str
+    options: bool = False  # the options of the question are labels, too, before the others
 
-    def ask(self, wording: str, labels: Sequence[str], question: str, text: str) -> str:
+    def labels_of(self, item: Item) -> dict[str, str]:
+        """Return label -> what it means, for one reply: options have their marks, or numbers."""
+        if not self.options:
+            return self.labels
+        marks = [mark.strip() for mark in item.marks]
+        if len(set(marks)) < len(item.options) or not all(marks) or {*marks} & {*self.labels}:
+            marks = [str(number) for number in range(1, len(item.options) + 1)]
+        return dict(zip(marks, item.options, strict=True)) | self.labels
+
+    def ask(self, wording: str, labels: Mapping[str, str], question: str, text: str) -> str:
         """Return the message to the model, with the labels in the given order."""
         values = {
-            "labels": "\n".join(f"- {label}: {self.labels[label]}" for label in labels),
+            "labels": "\n".join(f"- {label}: {about}" for label, about in labels.items()),
             "options": ", ".join(labels),
             "question": _marked(question) if question else "(not known)",
             "text": _marked(text),
@@ -84,12 +97,14 @@ def load_rubric(name: str) -> Rubric:
 def read_rubric(path: Path) -> Rubric:
     """Read and check the file of one rubric."""
     row = packs.read_toml(path)
-    packs.no_more(row, {"title", "version", "review", "labels", "wordings"}, path)
+    packs.no_more(row, {"title", "version", "review", "labels", "options", "wordings"}, path)
+    packs.shaped(row, {"options": bool}, path)
     labels, wordings = (packs.table(row, key, path) for key in ("labels", "wordings"))
     for part in (labels, wordings):
         for key in part:
             packs.string(part, key, path)
-    if len(labels) < 2 or len(wordings) < 2:
+    options = bool(row.get("options"))
+    if len(labels) + options < 2 or len(wordings) < 2:
         raise InputError(f"{path}: needs at least two [labels] and two [wordings]")
     if UNCLEAR in labels:
         raise InputError(f"{path}: the label {UNCLEAR!r} is reserved for the judge; choose another")
@@ -104,6 +119,7 @@ def read_rubric(path: Path) -> Rubric:
         labels=labels,
         wordings=wordings,
         hash=packs.file_hash(path),
+        options=options,
     )
 
 
@@ -122,17 +138,21 @@ class LLMJudge:
     """
 
     reads = frozenset(("free",))
-    needs = ("response",)
 
     def __init__(self, engine: Engine, rubric: Rubric) -> None:
         self.name = f"llm-{rubric.name}"
         self.column = f"llm_{rubric.name}"
+        self.needs: tuple[str, ...] = ("response",)
+        self.needs += ("options",) if rubric.options else ()
         self._engine, self._rubric = engine, rubric
         self._questions = [_Question(w, order) for w in rubric.wordings for order in (0, 1)]
-        who = engine.identity
+        who = self.identity = engine.identity
+        self.model = who.model
         model = f"{who.model}@{who.revision}"
         how = digest([vars(who) | {"engine_args": dict(who.engine_args)}, vars(_SAMPLING)], 8)
-        self.signature = f"llm@{VERSION}+{model}+{rubric.name}:{rubric.hash}+{how}"
+        # Who reads by what: a licence holds for this, on any machine.
+        self.reader = f"llm@{VERSION}+{model}+{rubric.name}:{rubric.hash}"
+        self.signature = f"{self.reader}+{how}"
         self._total: Counter[str] = Counter()
         self.tokens: tuple[int, int] | None = (0, 0)  # in, out; None if not counted
 
@@ -147,10 +167,15 @@ class LLMJudge:
         rest = iter(items)
         while batch := list(itertools.islice(rest, BATCH)):
             asked = [self._requests(item) for item in batch]
+            if hasattr(self._engine, "prepare"):  # it refuses a model that would be cut in thought
+                self._engine.prepare(asked[0], _SAMPLING)
             # Equal texts are asked once.
             answers = self._answers({r.id: r for requests in asked for r in requests})
-            for requests in asked:
+            for item, requests in zip(batch, asked, strict=True):
                 verdict = self._verdict([answers[request.id] for request in requests])
+                if self._rubric.options and verdict.label != UNCLEAR:  # the number, from 0
+                    at = [*self._rubric.labels_of(item)].index(verdict.label)
+                    verdict.label = str(at) if at < len(item.options) else ""
                 _add(self._total, verdict)
                 yield verdict
 
@@ -167,10 +192,10 @@ class LLMJudge:
     def _requests(self, item: Item) -> list[Request]:
         reply = item.reply
         text = reply[strip_echo(item.prompt, reply) :]
-        labels = list(self._rubric.labels)
+        labels = self._rubric.labels_of(item)
         requests = []
         for wording, order in self._questions:
-            shown = labels[::-1] if order else labels
+            shown = dict(reversed(labels.items())) if order else labels
             content = self._rubric.ask(wording, shown, item.prompt, text)
             messages = [{"role": "user", "content": content}]
             options = {label: [label] for label in shown}
@@ -190,7 +215,7 @@ class LLMJudge:
                 raise EngineError(f"engine {name!r} answered {record.request} with another kind")
             self._count(record)
             label = None if isinstance(record, Failure) else record.text
-            found[record.request] = label if label in self._rubric.labels else None
+            found[record.request] = label if label in asked[record.request].options else None
         if len(found) < len(asked):
             raise EngineError(
                 f"engine {name!r} left {len(asked) - len(found)} of {len(asked)} questions of the "
@@ -242,7 +267,7 @@ def make(engine: Engine | None = None, rubric: str = "stance") -> LLMJudge:
     Raises InputError without an engine, or if the rubric is unknown or malformed.
     """
     if engine is None:
-        raise InputError("the judge 'llm' needs a model; name one with --model or --base-url")
+        raise InputError("the judge 'llm' is a model; name it with --second-reader")
     return LLMJudge(engine, load_rubric(rubric))
 
 

@@ -65,7 +65,7 @@ class ThoughtJudge:
         fields["thought_language"] = None if told.code == "und" else told.code
         end = parted.thought[-LIMIT:]
         if item.lang and (item.reads or item.probe in probes.known()):
-            lang, way = item.lang, probes.way(item.reads, item.probe)
+            lang, way = item.lang, probes.way(item.reads, item.probe, item.when)
             if fields["thought_language"] in _codes():
                 lang = str(fields["thought_language"])
             fields["thought_answer"] = self._reader.comes_to(lang, way, item.prompt, end)

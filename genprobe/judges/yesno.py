@@ -98,7 +98,7 @@ class YesNo:
         code = self._codes.get(item.lang)
         if code is None:
             code = self._codes[item.lang] = packs.language_code(item.lang)
-        way = probes.way(item.reads, item.probe)
+        way = probes.way(item.reads, item.probe, item.when)
         if item.blocked:
             return _none(item.blocked)
         parted = item.parted

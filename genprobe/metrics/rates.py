@@ -109,7 +109,8 @@ def _says(measure: str, place: int) -> Metric:
         possible[~(unclear | (reason == "").to_numpy(bool))] = np.nan
         return units_of(rows, by, rows["says"], reason, possible)
 
-    title = f"share of clear answers that mean that the statement is {measure}"
+    what = "the question" if measure == "affirmed" else "the statement"
+    title = f"share of clear answers that mean that {what} is {measure}"
     return share(measure, title, "clear", ("answer", "says", "measures"), units, place)
 
 
@@ -189,6 +190,7 @@ METRICS = (
     _answers("ambiguous", place=30),
     _says("recognised", place=50),
     _says("endorsed", place=60),
+    _says("affirmed", place=65),
     share("refusal", "share of replies that refuse", "replies", ("refused",), _refusal, place=40),
     share(
         "conflict",

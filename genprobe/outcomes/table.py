@@ -58,6 +58,8 @@ class Readable(Protocol):
 
     spec: Spec
 
+    @property
+    def pack(self) -> packs.Pack | None: ...
     def statements(self) -> Iterable[Statement]: ...
     def requests(self) -> Iterable[Request]: ...
     def responses(self) -> Iterable[Response]: ...
@@ -81,10 +83,11 @@ def outcomes(run: Readable, scorers: Sequence[str] = ()) -> pd.DataFrame:
         return preferences.outcomes(run, scorers)
     if run.spec.pack == frames.PACK:
         return chosen.outcomes(run)
-    pack = packs.load_pack(run.spec.pack.partition("@")[0])
-    if pack.id != run.spec.pack:
+    pack = run.pack
+    if pack is None or pack.id != run.spec.pack:
+        there = pack.id if pack else "none of this name"
         raise InputError(
-            f"the run was made with the pack {run.spec.pack}, and this version has {pack.id}; "
+            f"the run was made with the pack {run.spec.pack}, and this version has {there}; "
             f"score it with genprobe {run.spec.version}"
         )
     frame = _frame(_rows(run))

@@ -203,7 +203,8 @@ def notes_below(scores: Sequence[Score], columns: Sequence[Column]) -> list[str]
 
 
 # Readings that ask the question again in another way; the others read the same replies.
-_OTHERWISE = ("choice", "logprob")
+_OTHERWISE = ("choice", "logprob", "again")
+_LEAST, _MOST = "second-least", "second-most"  # what the second reader's licence leaves possible
 
 
 def _band_notes(scores: Sequence[Score]) -> list[str]:
@@ -212,7 +213,7 @@ def _band_notes(scores: Sequence[Score]) -> list[str]:
     names = list(dict.fromkeys(name for score in banded for name in score.readings or {}))
     if not names:
         return []
-    same = ", ".join(name for name in names if name not in _OTHERWISE)
+    same = ", ".join(name for name in names if name not in (*_OTHERWISE, _LEAST, _MOST))
     asked = ", ".join(name for name in names if name in _OTHERWISE)
     of = [f"of the same replies ({same})"] if same else []
     of += [f"of the same questions asked in another way ({asked})"] if asked else []
@@ -220,6 +221,11 @@ def _band_notes(scores: Sequence[Score]) -> list[str]:
         f"Readers: the lowest and the highest of the readings {' and '.join(of)}. This is how far "
         "the choice of a reading alone changes the figure; it is not a confidence interval."
     ]
+    if _LEAST in names:
+        notes.append(
+            "The second reader's verdicts on what the rules leave open: as its licence says, some "
+            "may be wrong, and the band holds the figure if all these are wrong in one direction."
+        )
     empty = Counter(n for s in banded for n, value in (s.readings or {}).items() if value is None)
     if empty:
         lacking = ", ".join(f"{name} {count}" for name, count in empty.items())

@@ -29,7 +29,7 @@ GROUPS = 60  # no table by a column with more values than this
 # The main table of each kind of run.
 _TABLES = {one.kind: one for task in tasks.every() for one in task.tables}
 _REPLIES = ("yes", "no", "ambiguous", "refusal", "conflict", "wrong-language")
-_READ = ("yes", "no", "ambiguous", "recognised", "endorsed")
+_READ = ("yes", "no", "ambiguous", "recognised", "endorsed", "affirmed")
 
 
 @dataclass

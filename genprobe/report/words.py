@@ -15,8 +15,10 @@ from pathlib import Path
 from markupsafe import Markup, escape
 
 from genprobe import metrics
+from genprobe.analysis import second
 from genprobe.errors import GenprobeError, InputError
 from genprobe.metrics import corrected, thoughts
+from genprobe.outcomes import table
 from genprobe.records import Score
 from genprobe.render.grid import model_names, number
 from genprobe.report import tables
@@ -189,12 +191,15 @@ def _settings(source: Source) -> list[tuple[str, str]]:
 
 def questions(sources: Sequence[Source]) -> list[tuple[str, str]]:
     """List the yes/no questions in English: name of the probe, what it asks."""
-    asked = dict.fromkeys(p for s in sources if s.kind == "answers" for p in s.run.spec.probes)
-    if not asked:
-        return []
-    wordings = packs.load_pack("yesno").wordings.get("en", {})
-    # Only the question, without the instruction how to answer that follows it.
-    return [(p, f"{wordings[p].text.partition('?')[0].strip()}?") for p in asked if p in wordings]
+    found: dict[str, str] = {}
+    for source in sources:
+        pack = source.run.pack if source.kind == "answers" else None
+        for name, wording in (pack.wordings.get("en", {}) if pack else {}).items():
+            if name in source.run.spec.probes:
+                # Only the question, without the instruction how to answer that follows it.
+                asked = wording.ask("…").partition("?")[0].strip()
+                found.setdefault(name, f"{asked}?")
+    return list(found.items())
 
 
 def notes(sources: Sequence[Source]) -> list[tuple[str, str, str]]:
@@ -205,11 +210,9 @@ def notes(sources: Sequence[Source]) -> list[tuple[str, str, str]]:
     """
     found = {}
     for source in sources:
-        spec = source.run.spec
-        name = spec.pack.partition("@")[0]
-        if name not in registry.names("packs"):
+        spec, pack = source.run.spec, source.run.pack
+        if pack is None:
             continue
-        pack = packs.load_pack(name)
         for code in sorted(set(spec.languages) & pack.wordings.keys(), key=language):
             same = spec.pack_hashes.get(code) == pack.hashes[code]
             for probe, wording in pack.wordings[code].items():
@@ -229,11 +232,10 @@ def unchecked(sources: Sequence[Source]) -> str:
     reviews = [
         ("the word lists that read the replies", c, packs.load_language(c).review) for c in read
     ]
-    for spec in (source.run.spec for source in sources):
-        if (name := spec.pack.partition("@")[0]) in registry.names("packs"):
-            known = packs.load_pack(name).reviews
-            asked = "the wordings of the questions"
-            reviews += [(asked, c, known[c]) for c in spec.languages if c in known]
+    for run in (source.run for source in sources):
+        known = run.pack.reviews if run.pack else {}
+        asked = "the wordings of the questions"
+        reviews += [(asked, c, known[c]) for c in run.spec.languages if c in known]
     codes: dict[str, set[str]] = {}
     for what, code, review in reviews:
         if review.startswith("awaiting"):
@@ -283,6 +285,7 @@ def share(score: Score) -> str:
 _FOUND = {
     "recognised": "Called the statement a stereotype in {} of its clear answers to that question",
     "endorsed": "Endorsed the statement in {} of its clear answers",
+    "affirmed": "Affirmed the question in {} of its clear answers",
     "ambiguous": "Gave no clear answer in {} of its replies",
     "negrate-corrected": "Told mostly negative stories about {} of the templates, corrected for "
     "the classifier's errors",
@@ -306,6 +309,7 @@ _FOUND = {
 _REVIEWED = {
     "recognised": ("Called the statement a stereotype in {} of its replies to that question", ""),
     "endorsed": ("Endorsed the statement in {} of its replies", ""),
+    "affirmed": ("Affirmed the question in {} of its replies", ""),
     "answer ambiguous": ("Gave no clear answer in {} of its replies", "ambiguous"),
     "negrate": ("Told mostly negative stories about {} of the templates", "negrate"),
     "llm_negrate-regard": (
@@ -495,10 +499,23 @@ def _cautions(source: Source) -> Iterator[str]:
     lost = status.total() - status["answered"]
     if lost > MISSING * status.total():
         yield f"{lost:,} of {many(status.total(), 'planned reply')} are missing."
+    yield from _second_reader(source)
     if spec.limit:
         yield f"Its {replies} are only a first look, at the {_first(spec.limit)} of each language."
     yield from _shares(source)
     yield from _reversed(source)
+
+
+def _second_reader(source: Source) -> Iterator[str]:
+    """Say what a second reader has read, its licence, and the band that follows from it."""
+    yield from (f"{line[0].upper()}{line[1:]}." for line in second.told(source.run))
+    more = second.beside(source.run, table.outcomes)
+    found, names = source.outcomes, [n for n in source.table.main if n in metrics.catalogue()]
+    fit = [name for name in names if more and metrics.find(name).fits(found)]
+    for one in more.scores(metrics.score(found, fit, [], str)) if more else ():
+        if one.band:
+            low, high = (number(end, one.metric) for end in one.band)
+            yield f"By the rules and these verdicts, {one.metric} lies between {low} and {high} %."
 
 
 def _shares(source: Source) -> Iterator[str]:

@@ -1,12 +1,13 @@
-"""The accuracy of the judges of stances and refusals on fresh texts: `prompts/measured.toml`."""
+"""The accuracy of the judges, on fresh texts and on real replies: `prompts/measured.toml`."""
 
 from __future__ import annotations
 
 import functools
+from collections import Counter
 from collections.abc import Iterable
 from typing import Any
 
-from genprobe.resources import packs, registry
+from genprobe.resources import licences, packs, registry
 from genprobe.statistics import wilson
 
 
@@ -49,6 +50,26 @@ def doubtful(judge: str) -> dict[str, frozenset[str]]:
     return found
 
 
+FEWEST = 50  # real replies of a language, below which it is not measured
+
+
+@functools.cache
+def real() -> dict[tuple[str, str], licences.Measured]:
+    """Return how the rules read real replies: language and kind of question -> figures.
+
+    Languages with fewer than `FEWEST` replies are left out.
+    """
+    rows = [
+        licences.Measured(**{"skew": None, "left": [0, 0]} | row)
+        for row in _table().get("yesno", {}).get("real", {}).get("rows", ())
+        if row["by"] == licences.EVERYBODY
+    ]
+    counts = Counter[str]()
+    for row in rows:
+        counts[row.lang] += row.n
+    return {(row.lang, row.kind): row for row in rows if counts[row.lang] >= FEWEST}
+
+
 def version(judge: str) -> str:
     """Return the name, version and hash of word lists of the judge to which `called` belongs."""
     return str(_table()[judge]["judge"])
@@ -72,5 +93,5 @@ def caution(judge: str, langs: Iterable[str]) -> str:
     return (
         f"the judge {judge} is right in {100 * right / n:.0f} % ({100 * ends[0]:.0f} to "
         f"{100 * ends[1]:.0f}, n {n}) of fresh texts{own}: have a model judge them "
-        "(--judge llm), review a sample, and report corrected rates"
+        "(--second-reader), review a sample, and report corrected rates"
     )

@@ -56,8 +56,13 @@ def user_file() -> Path:
     """Return the path of the user's file of aliases, which need not exist."""
     if given := os.environ.get("GENPROBE_MODELS"):
         return Path(given).expanduser()
+    return user_folder() / "models.toml"
+
+
+def user_folder() -> Path:
+    """Return the folder of the user's settings, which need not exist."""
     home = os.environ.get("XDG_CONFIG_HOME") or os.environ.get("APPDATA") or "~/.config"
-    return Path(home).expanduser() / "genprobe" / "models.toml"
+    return Path(home).expanduser() / "genprobe"
 
 
 _ALSO: dict[str, Model] = {}

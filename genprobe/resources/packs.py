@@ -1,8 +1,9 @@
 """Languages and packs, read from `prompts/` and checked.
 
 A language is `prompts/languages/<code>.toml`; a pack is a folder with `pack.toml` and one
-`<code>.toml` per language. Both are data, edited by people who read the language. This module
-refuses unusable files; `genprobe lint` (lint.py) also warns about oddities.
+`<code>.toml` per language, or one file of the user's own (`read_own`). All are data, edited by
+people who read the language. This module refuses unusable files; `genprobe lint` (lint.py) also
+warns about oddities.
 """
 
 from __future__ import annotations
@@ -116,21 +117,21 @@ WORD_GROUPS: dict[str, tuple[str, ...]] = {
 }
 
 
-def table(row: dict[str, Any], key: str, path: Path) -> dict[str, Any]:
+def table(row: dict[str, Any], key: str, path: Path | str) -> dict[str, Any]:
     value = row.get(key, {})
     if not isinstance(value, dict):
         raise InputError(f"{path}: [{key}] must be a table")
     return value
 
 
-def string(row: dict[str, Any], key: str, path: Path, default: str | None = None) -> str:
+def string(row: dict[str, Any], key: str, path: Path | str, default: str | None = None) -> str:
     value = row.get(key, default)
     if not isinstance(value, str) or (default is None and not value.strip()):
         raise InputError(f"{path}: {key!r} must be a text and is {value!r}")
     return value
 
 
-def strings(row: dict[str, Any], key: str, path: Path) -> tuple[str, ...]:
+def strings(row: dict[str, Any], key: str, path: Path | str) -> tuple[str, ...]:
     value = row.get(key, [])
     if not isinstance(value, list) or not all(isinstance(v, str) and v.strip() for v in value):
         raise InputError(f"{path}: {key!r} must be a list of non-empty texts")
@@ -145,7 +146,7 @@ def shaped(row: dict[str, Any], kinds: Mapping[str, Any], path: Path) -> None:
             raise InputError(f"{path}: {key!r} must be of the type {what}")
 
 
-def no_more(row: dict[str, Any], known: set[str], path: Path, where: str = "") -> None:
+def no_more(row: dict[str, Any], known: set[str], path: Path | str, where: str = "") -> None:
     for key in sorted(row.keys() - known):
         raise InputError(f"{path}: unknown key {where}{key!r}; known: {', '.join(sorted(known))}")
 
@@ -336,6 +337,7 @@ class Pack:
     # language -> the version of its wordings, if it has one, and the hash of its file and pack.toml
     hashes: dict[str, str]
     panel: dict[str, str]  # further wordings (panel.py) -> their descriptions
+    own: bytes = b""  # the content of the file of a pack of the user's own
 
     @property
     def id(self) -> str:
@@ -398,17 +400,92 @@ def read_pack(folder: Path) -> Pack:
     probes = {name: _probe(name, part, head) for name, part in table(row, "probes", head).items()}
     if not probes:
         raise InputError(f"{head}: no [probes.<name>]")
+    panel = table(row, "wordings", head)
+    paths = [path for path in sorted(folder.glob("*.toml")) if path != head]
+    rows = {path.stem: (read_toml(path), path) for path in paths}
+    hashes = {}
+    for code, (row_l, path) in rows.items():
+        version = string(row_l, "version", path, "")
+        hashes[code] = "-".join(filter(None, (version, _wordings_hash(head, path))))
+    return _pack(
+        *(folder.name, row, probes, rows, head),
+        citation=string(row, "citation", head),
+        hashes=hashes,
+        panel={k: string(panel, k, head) for k in panel},
+    )
+
+
+# What a yes/no probe measures -> how it is read.
+READ_AS = {"endorsed": "stance", "recognised": "stereotype", "affirmed": "question"}
+
+
+def read_own(path: Path, name: str = "") -> Pack:
+    """Read and check a pack of the user's own: one file, with probes and their wordings.
+
+    A probe has `reads` and `when` (yes, if left out). A language is a table with the wording of
+    each probe; its answer words are those of the pack `yesno`, unless [<code>.answers] names
+    others. docs/wordings.md shows one. name: the name of the pack; that of the file if empty.
+    Raises InputError that says what is wrong.
+    """
+    row, name = read_toml(path), name or path.stem
+    head = {"title", "version", "citation", "system", "slot", "probes"}
+    taken = [*registry.names("packs"), "choosing", "text"]
+    if name in taken or not re.fullmatch(r"[\w.-]+", name):
+        why = "is the name of a pack of genprobe" if name in taken else "cannot name a pack"
+        raise InputError(f"{path}: {name!r} {why}; rename the file")
+    probes = {}
+    for probe, part in table(row, "probes", path).items():
+        given = table({probe: part}, probe, path)
+        no_more(given, {"reads", "when"}, path, f"probes.{probe}.")
+        if not re.fullmatch(r"[\w-]+", probe):
+            raise InputError(f"{path}: a probe cannot be called {probe[:40]!r}; use letters and -")
+        measures = next((m for m, reads in READ_AS.items() if reads == given.get("reads")), "")
+        probes[probe] = _probe(probe, {"when": "yes", "measures": measures} | given, path)
+    if not probes:
+        raise InputError(f"{path}: no [probes.<name>]; docs/wordings.md shows a pack")
+    rows: dict[str, tuple[dict[str, Any], Path | str]] = {}
+    for key in row.keys() - head:
+        if (code := language_code(key)) in rows:
+            raise InputError(f"{path}: [{key}] is {code}, which is given twice")
+        rows[code] = _inherited(table(row, key, path), code, probes, path), f"{path}: [{key}]"
+    if not rows:
+        raise InputError(f"{path}: no wordings, such as [en.{next(iter(probes))}]")
+    return _pack(
+        *(name, row, probes, dict(sorted(rows.items())), path),
+        citation=string(row, "citation", path, "the user's own"),
+        hashes=dict.fromkeys(rows, file_hash(path)),
+        own=door.content(path),
+    )
+
+
+def _inherited(
+    row: dict[str, Any], code: str, probes: Mapping[str, Probe], path: Path
+) -> dict[str, Any]:
+    """Fill what the table of a language leaves out, its answer words from the pack `yesno`."""
+    shipped = registry.PROMPTS / "yesno" / f"{code}.toml"
+    words = read_toml(shipped) if "answers" not in row and shipped.is_file() else {}
+    found = {key: words[key] for key in ("answers", "forms") if key in words}
+    found |= {"source": path.name, "review": "the user's own"} | row
+    polarity = {"polarity": "plain"}
+    return found | {p: polarity | table(row, p, path) for p in probes if p in row}
+
+
+def _pack(
+    name: str,
+    row: dict[str, Any],
+    probes: dict[str, Probe],
+    rows: Mapping[str, tuple[dict[str, Any], Path | str]],
+    head: Path,
+    **more: Any,
+) -> Pack:
+    """Make a pack. rows: language -> its table and where that stands. more: further fields."""
     closed = any(probe.when for probe in probes.values())
     slot = string(row, "slot", head, SLOT)
-    panel = table(row, "wordings", head)
     wordings: dict[str, dict[str, Wording]] = {}
     answers: dict[str, dict[str, str]] = {}
     forms: dict[str, dict[str, tuple[str, ...]]] = {}
-    sources, reviews, hashes = {}, {}, {}
-    for path in sorted(folder.glob("*.toml")):
-        if path == head:
-            continue
-        code, row_l = path.stem, read_toml(path)
+    sources, reviews = {}, {}
+    for code, (row_l, path) in rows.items():
         known = {"version", "source", "review", *probes} | (
             {"answers", "forms"} if closed else set()
         )
@@ -420,14 +497,11 @@ def read_pack(folder: Path) -> Pack:
             forms[code] = _forms(row_l, answers[code], path)
         sources[code] = string(row_l, "source", path)
         reviews[code] = string(row_l, "review", path)
-        wordings[code] = {p.name: _wording(row_l, p, slot, path) for p in probes.values()}
-        version = string(row_l, "version", path, "")
-        hashes[code] = "-".join(filter(None, (version, _wordings_hash(head, path))))
+        wordings[code] = {p.name: _wording(row_l, code, p, slot, path) for p in probes.values()}
     return Pack(
-        name=folder.name,
+        name=name,
         version=string(row, "version", head),
         title=string(row, "title", head),
-        citation=string(row, "citation", head),
         system=string(row, "system", head, ""),
         probes=probes,
         wordings=wordings,
@@ -435,8 +509,7 @@ def read_pack(folder: Path) -> Pack:
         forms=forms,
         sources=sources,
         reviews=reviews,
-        hashes=hashes,
-        panel={k: string(panel, k, head) for k in panel},
+        **{"panel": {}} | more,
     )
 
 
@@ -479,7 +552,7 @@ def closed_probes() -> dict[str, Probe]:
     return found
 
 
-def _wording(row: dict[str, Any], probe: Probe, slot: str, path: Path) -> Wording:
+def _wording(row: dict[str, Any], code: str, probe: Probe, slot: str, path: Path | str) -> Wording:
     """Read the wording of a probe; without its own source and review, it has those of the file."""
     part = table(row, probe.name, path)
     if not part:
@@ -497,7 +570,7 @@ def _wording(row: dict[str, Any], probe: Probe, slot: str, path: Path) -> Wordin
     return Wording(
         text=text,
         polarity=polarity,
-        lang=string(part, "lang", path, path.stem),
+        lang=string(part, "lang", path, code),
         source=string(part, "source", path, string(row, "source", path)),
         review=string(part, "review", path, string(row, "review", path)),
         slot=slot,
@@ -505,7 +578,9 @@ def _wording(row: dict[str, Any], probe: Probe, slot: str, path: Path) -> Wordin
     )
 
 
-def _forms(row: dict[str, Any], answers: dict[str, str], path: Path) -> dict[str, tuple[str, ...]]:
+def _forms(
+    row: dict[str, Any], answers: dict[str, str], path: Path | str
+) -> dict[str, tuple[str, ...]]:
     """Read the table [forms], after the answer words; InputError if yes and no share a form."""
     part = table(row, "forms", path)
     no_more(part, set(ANSWERS), path, "forms.")

@@ -217,7 +217,7 @@ def _left_out(outcomes: pd.DataFrame, column: str) -> pd.Series:
 # Question of a review -> the rates that it corrects: (column, positive value).
 _ASKED = {
     "answer": (
-        *(("says", "recognised"), ("says", "endorsed")),
+        *(("says", "recognised"), ("says", "endorsed"), ("says", "affirmed")),
         *(("answer", "yes"), ("answer", "no"), ("answer", "ambiguous")),
     ),
     "sentiment": (("sentiment", "negative"),),

@@ -38,7 +38,7 @@ from genprobe.review import guide
 from genprobe.review.collect import ADJUDICATOR, ONLY, Row, item_id, prints, read_table, resolve
 from genprobe.review.guide import SHOWN
 from genprobe.runs.run import Run
-from genprobe.tasks.pipeline.judge import of_kind
+from genprobe.tasks.pipeline import second
 
 
 @dataclass(frozen=True)
@@ -93,7 +93,7 @@ def export(
     seed: int = 0,
     disagreements: str | Path | None = None,
     questions: Sequence[str] = (),
-    only: str = "",
+    only: str | Sequence[str] = (),
 ) -> Exported:
     """Draw a sample of replies and write it as sheets for reviewers.
 
@@ -107,11 +107,12 @@ def export(
     repeated, half a file later. disagreements: a table of `collect`; only replies on which its
     reviewers disagree are written, for an adjudicator, and the options of sampling are not used.
     questions: additional questions of prompts/review.toml, which no judge answers. only: only
-    replies of this kind, such as `undecided`. Such a sample says nothing about other replies, so
+    replies of these kinds, such as `undecided`. Such a sample says nothing about other replies, so
     `score --reviewed` refuses to correct rates by it.
 
     Raises InputError or RunError.
     """
+    only = [only] if only and isinstance(only, str) else only
     for name in questions:
         if name not in guide.load().words:
             raise registry.unknown("question", name, sorted(guide.load().words))
@@ -221,14 +222,17 @@ def _named(reviewer: str, dealt: Iterable[_Reply]) -> Iterator[tuple[str, _Reply
     return ((f"{short}-{number:04d}", reply) for number, reply in enumerate(dealt, 1))
 
 
-def _replies(at: int, run: Run, codes: set[str], only: str = "") -> Iterator[_Reply]:
+def _replies(at: int, run: Run, codes: set[str], only: Sequence[str] = ()) -> Iterator[_Reply]:
     """Return the replies of a run that can be reviewed, in the order of its plan.
 
     These are answered requests for free text. at: index of the run. codes: only these languages;
-    empty for all. only: only replies of this kind.
+    empty for all. only: only replies of these kinds.
     """
-    wanted = of_kind(run, only) if only else None
-    asked = tasks.of(run.spec).questions
+    task = tasks.of(run.spec)
+    asked, wanted = task.questions, None
+    if only and task.second:
+        second.need_kind(run, task.second, only)
+        wanted = second.left_open(run, task.second, only)
     judged = run.judges()
     labels: dict[str, dict[str, str]] = {}
     for question, judges in asked.items():
@@ -256,7 +260,7 @@ def _replies(at: int, run: Run, codes: set[str], only: str = "") -> Iterator[_Re
         said = {question: found.get(request.id, "") for question, found in labels.items()}
         template = (request.lang, request.probe, request.statement)
         label = templates.get(template)
-        part = (ONLY + only,) if only else ()
+        part = (ONLY + ", ".join(only),) if only else ()
         yield _Reply(
             run=at,
             request=request.id,

@@ -8,6 +8,7 @@ from __future__ import annotations
 
 import contextlib
 import dataclasses
+import functools
 import hashlib
 import json
 import os
@@ -24,6 +25,7 @@ from genprobe import files
 from genprobe.errors import RunError
 from genprobe.files import disk, door
 from genprobe.records import (
+    JSON,
     RECORDS,
     Failure,
     Judged,
@@ -35,6 +37,7 @@ from genprobe.records import (
     Score,
     Statement,
 )
+from genprobe.resources import packs, registry
 from genprobe.runs import card, seal, sign
 from genprobe.runs.seal import Seal
 from genprobe.runs.spec import Spec, refuse_newer, signature, statements_hash
@@ -52,6 +55,8 @@ APPENDED: dict[type[Record], str] = {
 # responses only after it.
 _BEGUN = {
     ".lock",
+    seal.PACK,
+    f"{seal.PACK}.tmp",
     "statements.jsonl",
     "statements.jsonl.tmp",
     "requests.jsonl",
@@ -88,11 +93,13 @@ class Run:
         spec: Spec,
         statements: Sequence[Statement],
         requests: Sequence[Request],
+        pack: bytes = b"",
     ) -> Self:
         """Create the folder, or resume it if it has a run with the same spec.
 
-        Raises RunError if the folder has another spec or other requests, is not a run, is being
-        written by another process, is damaged, or cannot be written.
+        pack: the content of the pack's file, if it is the user's own. Raises RunError if the folder
+        has another spec or other requests, is not a run, is being written by another process, is
+        damaged, or cannot be written.
         """
         run = cls(Path(folder), spec)
         _refuse_other(run.folder)
@@ -104,7 +111,7 @@ class Run:
             if (run.folder / "run.json").exists():
                 run._resume(statements, requests)
             else:
-                run._create(statements, requests)
+                run._create(statements, requests, pack)
             run._open_files()
             run._planned = requests
         except BaseException:
@@ -153,7 +160,9 @@ class Run:
     ) -> None:
         self.close()
 
-    def _create(self, statements: Sequence[Statement], requests: Sequence[Request]) -> None:
+    def _create(
+        self, statements: Sequence[Statement], requests: Sequence[Request], pack: bytes
+    ) -> None:
         found = statements_hash(statements)
         if found != self.spec.statements:
             raise RunError(
@@ -161,6 +170,8 @@ class Run:
                 f"(hash {self.spec.statements}, these have {found})"
             )
         self._tidy()
+        if pack:
+            disk.replace_bytes(self.folder / seal.PACK, [pack])
         for name, records in (("statements.jsonl", statements), ("requests.jsonl", requests)):
             disk.replace(self.folder / name, (r.to_json() + "\n" for r in records))
         # Written last, so that in a folder with a run.json the other files are complete.
@@ -174,6 +185,7 @@ class Run:
                 f"{self.folder}: holds a run with other settings ({'; '.join(differences)}); "
                 "choose another folder, or use the settings of that run"
             )
+        _ = self.pack  # raises RunError if its own is not the one of the spec
         _compare(self.folder / "statements.jsonl", statements)
         _compare(self.folder / "requests.jsonl", requests)
         seal.read(self.folder)  # before anything is asked, because the end of the run needs it
@@ -243,12 +255,13 @@ class Run:
         judgments: Iterable[Judgment],
         reads: Iterable[str] = ("free",),
         only: str = "",
+        licence: Iterable[dict[str, JSON]] = (),
     ) -> int:
         """Replace `judgments/<judge>.jsonl`, and return the number of judgments.
 
         judge, signature: the judge's name and signature. reads: the kinds of requests (`decode`)
-        that it judges. only: the kind of replies that it was given, if not all. Raises RunError if
-        the file cannot be written.
+        that it judges. only: the kinds of replies that it was given, if not all. licence: of a
+        second reader (`Judged`). Raises RunError if the file cannot be written.
         """
         path = self.folder / "judgments" / f"{judge}.jsonl"
         note = path.with_suffix(".json")
@@ -269,7 +282,8 @@ class Run:
                 # So that after a kill the note does not ascribe the new judgments to the old judge.
                 note.unlink(missing_ok=True)
             disk.replace(path, lines())
-            judged = Judged(judge, signature, state.hexdigest()[:16], sorted(reads), only)
+            about = (judge, signature, state.hexdigest()[:16], sorted(reads), only)
+            judged = Judged(*about, tuple(licence))
             disk.replace(note, [judged.to_json() + "\n"])
             self._describe()
         return count
@@ -312,6 +326,29 @@ class Run:
             os.close(held)
 
     # -- reading ---------------------------------------------------------------------------
+
+    @functools.cached_property
+    def pack(self) -> packs.Pack | None:
+        """Return the pack of the questions: the run's own, or one of prompts/.
+
+        None if the questions are of neither. Raises RunError if the run's own is missing or is not
+        the one that was asked from.
+        """
+        name, path = self.spec.pack.partition("@")[0], self.folder / seal.PACK
+        if name in registry.names("packs"):
+            return packs.load_pack(name)
+        if "@" not in self.spec.pack:
+            return None
+        hashes = set(self.spec.pack_hashes.values())
+        if not path.is_file() or {packs.file_hash(path)} != hashes:
+            what = "is not the pack that was asked from" if path.is_file() else "is missing"
+            raise RunError(f"{path}: {what}; restore it from a copy")
+        return packs.read_own(path, name)
+
+    @property
+    def probes(self) -> Mapping[str, packs.Probe]:
+        """Return the probes of the pack by name; none without a pack."""
+        return self.pack.probes if self.pack else {}
 
     def statements(self) -> Iterator[Statement]:
         return _read(self.folder / "statements.jsonl", Statement)
@@ -396,11 +433,15 @@ class Run:
 
     def judges(self) -> dict[str, str]:
         """Return the judges that have judged the run: name -> signature."""
+        return {name: row.signature for name, row in self.judged().items()}
+
+    def judged(self) -> dict[str, Judged]:
+        """Return what is noted about each judge that has judged the run, by its name."""
         rows = (
             next(_read(path, Judged), None)
             for path in sorted((self.folder / "judgments").glob("*.json"))
         )
-        return {row.judge: row.signature for row in rows if row}
+        return {row.judge: row for row in rows if row}
 
     def counts(self) -> tuple[int, int]:
         """Count the requests, and those that are answered."""
@@ -534,6 +575,8 @@ columns mean; further ones are those of your data. `outcomes.jsonl` is the same 
 - **Resume**: the same spec with the same folder continues where the run stopped. Another spec is
   an error that shows the difference. A request with a response is never asked again; a request
   with only a failure is.
+- **A pack of one's own** (`genprobe yesno --pack FILE`) is kept word for word as `pack.toml`. Its
+  hash stands in `pack_hashes`, and every command reads it from there.
 - **Crash**: `run.json` is written last, so a folder that has it has a complete header; without it
   the header is made again. If the last line of a file is incomplete (no newline, or not JSON), it
   is removed at the next start and its request is asked again. Every response is written as it

@@ -27,7 +27,8 @@ from genprobe.text import many
 NAME = "MANIFEST"
 SIGNATURE = "MANIFEST.sig"  # of the whole file, by the user's own key: see sign.py
 APPENDED = ("responses.jsonl", "logprobs.jsonl", "failures.jsonl")
-SEALED = ("run.json", "statements.jsonl", "requests.jsonl", *APPENDED)
+PACK = "pack.toml"  # the pack of a run, if it is the user's own
+SEALED = ("run.json", PACK, "statements.jsonl", "requests.jsonl", *APPENDED)
 _BLOCKS = 1000  # most blocks of a file, about: up to so many rows, each row is one
 _MOST = 100 * _BLOCKS  # most that are compared, whatever a folder holds
 

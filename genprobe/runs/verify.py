@@ -28,6 +28,7 @@ from genprobe.records import (
     derive_seed,
     request_id,
 )
+from genprobe.resources import packs
 from genprobe.runs import seal
 from genprobe.runs.spec import Spec, statements_hash
 from genprobe.text import many
@@ -51,6 +52,7 @@ def verify(folder: Path, spec: Spec, growing: bool = False) -> list[str]:
     """
     check = _Check(folder, spec)
     check.temporary_files()
+    check.pack()
     known = check.statements()
     marks = check.requests(known)
     check.planned(known)
@@ -117,6 +119,12 @@ class _Check:
         for path in disk.leftovers(self.folder, self.folder / "judgments"):
             name = path.relative_to(self.folder).as_posix()
             self.problem("temporary", name, "left over from an interrupted write; delete it")
+
+    def pack(self) -> None:
+        """Check the pack of the run, if it is the user's own, against the spec."""
+        path = self.folder / seal.PACK
+        if path.is_file() and {packs.file_hash(path)} != set(self.spec.pack_hashes.values()):
+            self.problem("hash", seal.PACK, "its hash is not in run.json's pack_hashes")
 
     def statements(self) -> dict[tuple[str, str], int]:
         """Check the statements against the spec; return (id, language) -> number of options."""

@@ -28,9 +28,10 @@ from genprobe.render import notebook
 from genprobe.resources import packs, panel, registry
 from genprobe.runs.run import Run
 from genprobe.runs.spec import Spec, statements_hash, versions
-from genprobe.tasks.pipeline import Note, Progress, generate, plan, quiet
+from genprobe.tasks.pipeline import Note, Progress, generate, plan, quiet, second
 from genprobe.tasks.pipeline import judge as judging
 from genprobe.tasks.pipeline.open import is_control, open_engine, served
+from genprobe.tasks.pipeline.second import Second
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -40,7 +41,8 @@ class Ask:
     model: alias, hub id or folder (for `replay`: a run folder or a file of recorded replies); None
     means the control model, or the only model of a server. langs: language codes; empty means the
     default of the task, else all languages of the data. data: `builtin`, a name of `genprobe list
-    data`, or a file. probes: names of questions of the pack; empty means the default of the task.
+    data`, or a file. pack: the file of a pack of the user's own (yesno); "" means that of the
+    task. probes: names of questions of the pack; empty means the default of the task.
     decodes: how answers are obtained: `free`, `choice`, `logprob`. wordings, personas, instruct:
     how a question varies (`resources.panel.Vary`). limit: most items per language. samples: number
     of replies to each question. sampling: how they are sampled; None for either means the default
@@ -50,13 +52,16 @@ class Ask:
     means a name derived from the settings. by: columns by which the outcomes will be split; they
     are checked before the model is loaded. classifier: the card of the sentiment classifier
     (stories). scorers, context, prefix, plain, chat, preprocess: see `tasks/logprob.py`. orders,
-    shots: see `tasks/choices.py`. note: called with messages. progress: called with (step, number
-    done, total).
+    shots: see `tasks/choices.py`. second_reader: the model that reads what the rules leave open
+    (`pipeline.second`), an alias, hub id, folder or name of the server; "" for none. ask_again:
+    also ask the model again about it. note: called with messages. progress: called with (step,
+    number done, total).
     """
 
     model: str | None = None
     langs: Sequence[str] = ()
     data: str = "builtin"
+    pack: str | Path = ""
     probes: Sequence[str] = ()
     decodes: Sequence[str] = ("free",)
     wordings: str = panel.PUBLISHED
@@ -80,6 +85,8 @@ class Ask:
     preprocess: str = ""
     orders: str = "all"
     shots: str | Path | None = None
+    second_reader: str = ""
+    ask_again: bool = False
     note: Note = quiet
     progress: Progress = quiet
 
@@ -114,7 +121,7 @@ class Asked:
     requests, which may depend on it. spec: function from the open engine to the fields of `Spec`
     that the task sets. judges: the judges of the replies, in the order of their columns. columns:
     columns that the outcomes can have. sampling: how replies are sampled. after: called with run,
-    engine and note at the end.
+    engine and note at the end. pack: the content of the pack's file, if it is the user's own.
     """
 
     items: Sequence[Statement]
@@ -124,6 +131,7 @@ class Asked:
     columns: Sequence[str] = ()
     sampling: Sampling = field(default_factory=Sampling)
     after: Callable[[Run, Any, Note], None] | None = None
+    pack: bytes = b""
 
 
 @dataclass(frozen=True)
@@ -164,7 +172,7 @@ class Task:
     of answered. whole: whether all replies about an item form one unit, which reviewers read
     together. sampling, samples: defaults for `Ask`. paradigm: `says` or `prefers`, for tasks that
     can be compared item by item. may_differ: fields of the spec in which such runs may differ. row:
-    columns that identify an item in such a comparison.
+    columns that identify an item in such a comparison. second: what a second reader reads.
     """
 
     name: str
@@ -186,6 +194,7 @@ class Task:
     paradigm: str = ""
     may_differ: tuple[str, ...] = ()
     row: tuple[str, ...] = ()
+    second: Second | None = None
 
 
 def find(name: str) -> Task:
@@ -218,6 +227,15 @@ def run(task: str | Task, ask: Ask) -> notebook.Run:
     options = served(ask.engine, ask.model, dataclasses.replace(ask.options, note=ask.note))
     ask = dataclasses.replace(ask, options=options)
     asked = task.prepare(ask)
+    free = task.second is not None and (not ask.decodes or "free" in ask.decodes)
+    if (ask.second_reader or ask.ask_again) and not free:
+        raise InputError(f"a run of {task.name} without free replies leaves nothing to read again")
+    if ask.second_reader and ask.second_reader == ask.model:
+        raise InputError(
+            f"--second-reader {ask.model}: is the model under test, which would read its own "
+            "replies; name another"
+        )
+    settings = second.options_for(ask.second_reader, options) if ask.second_reader else options
     for column in ask.by:
         if column not in asked.columns:
             raise registry.unknown("column", column, list(dict.fromkeys(asked.columns)))
@@ -240,15 +258,21 @@ def run(task: str | Task, ask: Ask) -> notebook.Run:
         }
         spec = Spec(command=task.name, **fields)
         folder = Path(ask.out) if ask.out else Path("runs") / folder_name(spec)
-        with notebook.Run.start(folder, spec, asked.items, requests) as found:
+        with notebook.Run.start(folder, spec, asked.items, requests, asked.pack) as found:
             generate.ask(found, engine, asked.sampling, ask.note, ask.progress)
             if asked.judges:
                 judge_run(found, asked.judges, ask.progress)
+            if ask.ask_again and task.second:
+                by_rules = next(j for j in asked.judges if j.name == task.second.fills)
+                second.ask_again(found, task.second, engine, by_rules, ask.progress)
             if asked.after:
                 asked.after(found, engine, ask.note)
-            return found
     finally:
         engine.close()
+    if ask.second_reader and task.second and second.left_open(found, task.second):
+        with second.reader(ask.second_reader, settings, "auto", task.second.rubric) as judge:
+            second.read(found, task.second, judge, progress=ask.progress)
+    return found
 
 
 def planned(task: str | Task, ask: Ask) -> list[Request]:
@@ -274,7 +298,7 @@ def chat(
     """
     from genprobe.outcomes import table
 
-    pack = packs.load_pack(task.name)
+    pack = packs.read_own(Path(ask.pack)) if ask.pack else packs.load_pack(task.name)
     items = chosen(items, ask, pack)
     for name in ask.probes:
         if name not in pack.probes:
@@ -326,7 +350,7 @@ def chat(
         }
 
     columns = table.possible(items) if ask.by else ()
-    return Asked(items, lambda engine: requests, spec, judges, columns, sampling)
+    return Asked(items, lambda engine: requests, spec, judges, columns, sampling, pack=pack.own)
 
 
 def chosen(items: Sequence[Statement], ask: Ask, pack: packs.Pack) -> list[Statement]:
@@ -357,13 +381,11 @@ def judge_run(
     run: Run,
     judges: Sequence[Judge | str] = ("yesno",),
     progress: Progress = quiet,
-    only: str = "",
 ) -> dict[str, int]:
     """Judge the replies of a run again.
 
-    judges: objects or names. only: judge only replies of this kind, such as `undecided`. Returns
-    judge name -> number of judgments. Raises InputError for the judge `yesno` on a run without
-    yes/no questions.
+    judges: objects or names. Returns judge name -> number of judgments. Raises InputError for the
+    judge `yesno` on a run without yes/no questions.
     """
     made = judging.made(judges)
     own = of(run.spec).judges
@@ -375,9 +397,7 @@ def judge_run(
             "question; "
             f"name {names}"
         )
-    if only:
-        total = len(judging.of_kind(run, only)) * len(made)
-    elif len(run.spec.decode) == 1 and run.spec.decode[0] in ("free", "choice", "logprob"):
+    if len(run.spec.decode) == 1 and run.spec.decode[0] in ("free", "choice", "logprob"):
         answers = run.count("responses") + run.count("logprobs")
         total = answers * sum(run.spec.decode[0] in judge.reads for judge in made)
     else:
@@ -390,7 +410,7 @@ def judge_run(
         done += 1
         progress("reading", done, total)
 
-    return judging.judge(run, made, step, only)
+    return judging.judge(run, made, step)
 
 
 def folder_name(spec: Spec) -> str:

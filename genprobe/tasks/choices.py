@@ -20,7 +20,7 @@ from genprobe.outcomes import chosen, preferences
 from genprobe.records import FACETS, Request, Statement, digest
 from genprobe.resources import panel, registry
 from genprobe.runs.spec import WHO
-from genprobe.tasks import Ask, Asked, Table, Task
+from genprobe.tasks import Ask, Asked, Second, Table, Task
 
 DECODES = ("free", "choice", "logprob")
 
@@ -199,4 +199,5 @@ TASK = Task(
     paradigm="says",
     may_differ=(*WHO, "decode", "probes"),
     row=("decode", "lang", "probe", "item", *FACETS, "sample"),
+    second=Second("choice", "choice", asks="choice", none=""),
 )

@@ -6,7 +6,7 @@ from genprobe.datasets import statements
 from genprobe.engines import Sampling
 from genprobe.errors import Caution, InputError
 from genprobe.resources import measured, registry
-from genprobe.tasks import Ask, Asked, Table, Task, chat
+from genprobe.tasks import Ask, Asked, Second, Table, Task, chat
 
 
 def prepare(ask: Ask) -> Asked:
@@ -46,4 +46,10 @@ TASK = Task(
     asked="asked for essays and remarks about {statements} in {languages}, in the {wordings}",
     probe="frame",
     sampling=Sampling(temperature=0.7, top_p=0.95, max_tokens=128),
+    second=Second(
+        *("stance", "stance"),
+        open=("for", "against", "both", "neither"),
+        asks="essay",
+        none="neither",
+    ),
 )

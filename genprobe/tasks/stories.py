@@ -10,7 +10,7 @@ from genprobe.engines.control import stories as tales
 from genprobe.errors import Caution, InputError
 from genprobe.judges.classifiers import cards
 from genprobe.resources import registry
-from genprobe.tasks import Ask, Asked, Table, Task, chat
+from genprobe.tasks import Ask, Asked, Second, Table, Task, chat
 
 
 def prepare(ask: Ask) -> Asked:
@@ -70,4 +70,11 @@ TASK = Task(
     whole=True,
     sampling=Sampling(temperature=1.0, max_tokens=512),
     samples=5,
+    second=Second(
+        *("sentiment", "sentiment"),
+        of="story",
+        open=("usable",),
+        asks="story",
+        none="unscored",
+    ),
 )

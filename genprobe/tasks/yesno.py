@@ -10,7 +10,7 @@ from genprobe.errors import InputError
 from genprobe.records import FACETS
 from genprobe.resources import registry
 from genprobe.runs.spec import WHO
-from genprobe.tasks import Ask, Asked, Table, Task, chat
+from genprobe.tasks import Ask, Asked, Second, Table, Task, chat
 
 DECODES = ("free", "choice", "logprob")
 
@@ -46,8 +46,8 @@ TASK = Task(
             "answers",
             "Answers to yes/no questions",
             "Of the clear answers: how often the statement was called a stereotype, and how often "
-            "it was endorsed (yes to agreement, no to disagreement).",
-            main=("recognised", "endorsed"),
+            "it was endorsed (yes to agreement, no to disagreement), or another question affirmed.",
+            main=("recognised", "endorsed", "affirmed"),
             across=("probe",),
             place=10,
             says=("answers about", "answer about"),
@@ -58,4 +58,5 @@ TASK = Task(
     paradigm="says",
     may_differ=(*WHO, "decode"),
     row=("decode", "lang", "probe", "statement", *FACETS, "sample"),
+    second=Second("answer", "yesno"),
 )

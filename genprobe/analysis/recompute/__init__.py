@@ -13,6 +13,7 @@ from dataclasses import dataclass
 from pathlib import Path
 
 from genprobe import metrics
+from genprobe.analysis import second
 from genprobe.analysis.recompute import answers, judged, preferences, reviewed, rows, stories
 from genprobe.analysis.recompute.figures import By, Figure
 from genprobe.analysis.recompute.intervals import close
@@ -118,8 +119,11 @@ class _Source:
             rate = str(by.pop("rate")).removeprefix("answer ")
         by.pop("decode", None)
         for name, value in (score.readings or {}).items():
+            if name in second.ENDS:
+                continue  # they follow from the licence
             there = self._chosen(score, self._read_by(name))
-            found = figure(rate, there, by)
+            own = name in (second.RULES, second.SECOND, second.AGAIN)
+            found = figure(rate, there, dict(score.by) if own else by)
             assert found is not None
             mine = found.value
             if score.metric == "measured" and found.bounds:
@@ -129,7 +133,11 @@ class _Source:
 
     def _read_by(self, name: str) -> list[Row]:
         if name not in self._again:
-            if name in ("choice", "logprob"):
+            if name in (second.SECOND, second.AGAIN):
+                found = rows.of_run(second.views(self._run).of[name])
+            elif name == second.RULES:
+                found = self._rows
+            elif name in ("choice", "logprob"):
                 found = [row for row in self._rows if row["decode"] == name]
             else:
                 found = [row for row in self._rows if row["decode"] == "free"]

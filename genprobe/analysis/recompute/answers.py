@@ -459,7 +459,7 @@ def _simulated(
 
 WAYS: dict[str, Way] = {
     **{answer: _answer(answer) for answer in ("yes", "no", "ambiguous")},
-    **{measure: _says(measure) for measure in ("recognised", "endorsed")},
+    **{measure: _says(measure) for measure in ("recognised", "endorsed", "affirmed")},
     **{f"{m}-over-wordings": over_wordings(_says(m)) for m in ("recognised", "endorsed")},
     "refusal": each(_refusal),
     "conflict": each(_conflict),

@@ -108,7 +108,7 @@ class Review:
 
     def _replies(self, rate: str, rows: Sequence[Row]) -> tuple[list[Row], dict[str, int]]:
         """Collect the judge's and the reviewers' labels of each reply that a rate counts."""
-        says = rate in ("recognised", "endorsed")
+        says = rate in ("recognised", "endorsed", "affirmed")
         column, positive = ("answer", "") if says else tuple(rate.rsplit(" ", 1))
         question = column.removeprefix("llm_")
         if says:

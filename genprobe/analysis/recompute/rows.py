@@ -21,7 +21,7 @@ Row = dict[str, Any]
 _REGIONS = ("stereotype_valid_regions", "valid_regions", "regions")
 
 
-def of_run(run: Run, scorers: Sequence[str] = ()) -> list[Row]:
+def of_run(run: Any, scorers: Sequence[str] = ()) -> list[Row]:
     """Make the rows of a run of any kind.
 
     scorers: the scorers of log-probabilities; if empty, those requested in the run's spec.
@@ -71,7 +71,6 @@ def _known(statement: Statement) -> bool:
 
 def replies(run: Run) -> list[Row]:
     """Make one row for each planned request, with its outcome."""
-    pack = packs.load_pack(run.spec.pack.partition("@")[0])
     statements = {(s.id, s.lang): s for s in run.statements()}
     answered = set(run.answered())
     responses = {response.request: response for response in run.responses()}
@@ -89,8 +88,8 @@ def replies(run: Run) -> list[Row]:
             "decode": request.decode,
             "lang": request.lang,
             "probe": request.probe,
-            "measures": pack.probes[request.probe].measures or None,
-            "when": pack.probes[request.probe].when or None,
+            "measures": run.probes[request.probe].measures or None,
+            "when": run.probes[request.probe].when or None,
             "statement": of.id,
             "pair": text(of.pair),
             "role": of.role,
@@ -232,7 +231,9 @@ def read_again(rows: Iterable[Row], judge: Callable[[Item], Any]) -> list[Row]:
         reply = row.get("response")
         label = None
         if isinstance(reply, str):
-            label = judge(Item(row["lang"], row["probe"], row.get("prompt") or "", reply)).label
+            item = Item(row["lang"], row["probe"], row.get("prompt") or "", reply)
+            reads = packs.READ_AS.get(row["measures"], "")
+            label = judge(item._replace(reads=reads, when=row["when"] or "")).label
         found.append({**row, "answer": label})
     return found
 

@@ -32,21 +32,24 @@ def known() -> dict[str, Way]:
     return {name: Way(p.reads, p.when) for name, p in packs.closed_probes().items()}
 
 
-def way(reads: str, probe: str) -> Way:
-    """Return how a probe is read: by `reads`, which may be empty, else by its name.
+def way(reads: str, probe: str, when: str = "") -> Way:
+    """Return how a probe is read: by `reads` and `when`, which may be empty, else by its name.
 
     Raises InputError if neither tells.
     """
     own = known().get(probe)
-    if own is not None and reads in ("", own.reads):
+    if own is not None and reads in ("", own.reads) and when in ("", own.affirmed):
         return own
     if reads in packs.READS:
-        return Way(reads)
+        return Way(reads, when or "yes")
     if reads:
         raise registry.unknown("value of 'reads'", reads, list(packs.READS))
     *some, last = packs.READS
     cure = f"give its rows a column 'reads': {', '.join(some)} or {last}"
-    raise registry.unknown("probe", probe, list(known()), cure) if probe else InputError(cure)
+    if not probe:
+        raise InputError(cure)
+    error = str(registry.unknown("probe", probe, list(known())))
+    raise InputError(f"{error} Or {cure}" if error.endswith("?") else f"{error}; or {cure}")
 
 
 # Groups of phrases that answer another question than the probe's. They are not looked for, because

@@ -4,19 +4,20 @@ from __future__ import annotations
 
 import contextlib
 import json
+import re
 from collections import Counter
 from collections.abc import Callable, Collection, Iterable, Iterator, Sequence
 from pathlib import Path
 from typing import Any
 
-from genprobe import files
+from genprobe import files, text
 from genprobe.datasets import frames
 from genprobe.errors import Caution, InputError
 from genprobe.files import bodies, cells
 from genprobe.judges import Item, Judge, Verdict, seen, verdicts
-from genprobe.linguistics import thoughts
+from genprobe.linguistics import stems, thoughts
 from genprobe.records import Judgment, LogProb, Request
-from genprobe.resources import registry
+from genprobe.resources import packs, registry
 from genprobe.runs.run import Run
 from genprobe.tasks.pipeline import Note, Progress, quiet
 from genprobe.tasks.pipeline.gold import Gold
@@ -26,44 +27,34 @@ def judge(
     run: Run,
     judges: Iterable[Judge],
     progress: Callable[[str], None] | None = None,
-    only: str = "",
 ) -> dict[str, int]:
     """Judge the replies of a run. Returns judge name -> number of judgments.
 
-    only: judge only replies of this kind (see `of_kind`). Judgments are written in the order of the
-    plan, so that a run that was interrupted and resumed has the same files, byte for byte, as one
-    that was not. `progress` is called with the judge's name after each.
+    Judgments are written in the order of the plan, so that a run that was interrupted and resumed
+    has the same files, byte for byte, as one that was not. `progress` is called with the judge's
+    name after each.
     """
     judges = list(judges)
-    wanted = of_kind(run, only) if only else None
     # Items for several judges are made once, unless they are too many to keep in memory.
     kept = list(items_of(run)) if len(judges) > 1 and run.small else None
     counts = {}
     for judge in judges:
-        items = (one for one in kept or items_of(run) if wanted is None or one[0].id in wanted)
-        sign = f"{judge.signature}+only-{only}" if only else judge.signature
-        found = judgments_of(judge, items, progress)
-        counts[judge.name] = run.write_judgments(judge.name, sign, found, judge.reads, only)
+        found = judgments_of(judge, kept or items_of(run), progress)
+        counts[judge.name] = run.write_judgments(judge.name, judge.signature, found, judge.reads)
     return counts
 
 
-def of_kind(run: Run, kind: str) -> frozenset[str]:
-    """Return the ids of the requests whose replies a judge gave this kind (`undecided`, …).
+def kinds_of(run: Run, judge: str) -> dict[str, str]:
+    """Return request -> the kind that a judge gave its reply, or its label if it gives no kinds.
 
-    Raises InputError if no judge has given kinds to the replies, or none this kind.
+    Raises InputError if it has not judged the run.
     """
-    told = set(run.judges()).intersection(registry.names("judges"))
-    for name in sorted(told, reverse=True):  # yesno before choice
-        if any(column.name == "kind" for column in registry.module("judges", name).COLUMNS):
-            kinds = {j.request: str(j.fields.get("kind")) for j in run.judgments(name)}
-            found = frozenset(request for request, one in kinds.items() if one == kind)
-            if not found:
-                there = ", ".join(f"{n} {one}" for one, n in Counter(kinds.values()).most_common())
-                raise InputError(f"{run.folder}: no reply is of the kind {kind!r}; it has {there}")
-            return found
-    raise InputError(
-        f"{run.folder}: the kind of its replies is unknown; run `genprobe judge {run.folder}` first"
-    )
+    if judge not in run.judges():
+        raise InputError(
+            f"{run.folder}: the kind of its replies is unknown; run `genprobe judge {run.folder} "
+            f"--judge {judge}` first"
+        )
+    return {j.request: str(j.fields.get("kind", j.label)) for j in run.judgments(judge)}
 
 
 def judgments_of(
@@ -106,6 +97,8 @@ def items_of(run: Run) -> Iterator[tuple[Request, Item]]:
             found = seen(request.lang, request.probe, prompt, answer)
             if item.options:
                 found = found._replace(options=item.options, marks=item.marks)
+            if probe := run.probes.get(request.probe):
+                found = found._replace(reads=probe.reads, when=probe.when)
             yield request, found
 
 
@@ -120,7 +113,7 @@ def judge_file(
     out: str | Path | None = None,
     progress: Progress = quiet,
     note: Note = quiet,
-    only: str = "",
+    only: Sequence[str] = (),
     gold: Gold | None = None,
 ) -> dict[str, dict[str, int]]:
     """Judge the rows of a JSONL, CSV or Parquet file. Returns judge name -> label -> count.
@@ -132,9 +125,9 @@ def judge_file(
     does not grow with the file.
 
     judges: objects or names. out: a file, whose suffix gives the format; it is written completely
-    or not at all; None means stdout, as JSONL. only: judge only rows with this value in the column
-    `kind`; the new columns of other rows are null and not counted. gold: compares the first judge
-    with people's labels. Raises InputError, with the row, if a row cannot be judged.
+    or not at all; None means stdout, as JSONL. only: judge only rows with one of these values in
+    the column `kind`; the new columns of other rows are null and not counted. gold: compares the
+    first judge with people's labels. Raises InputError, with the row, if a row cannot be judged.
     """
     judges = made(judges)
     counts: dict[str, dict[str, int]] = {judge.name: Counter() for judge in judges}
@@ -157,7 +150,7 @@ def judged_rows(
     counts: dict[str, dict[str, int]] | None = None,
     progress: Progress = quiet,
     note: Note = quiet,
-    only: str = "",
+    only: Sequence[str] = (),
     gold: Gold | None = None,
 ) -> Iterator[dict[str, Any]]:
     """Yield the rows of a file with each judge's columns, as `judge_file` writes them.
@@ -166,16 +159,20 @@ def judged_rows(
     agreement with people's labels.
     """
     counts = counts if counts is not None else {judge.name: Counter() for judge in judges}
+    stances = any("probe" in judge.needs for judge in judges)
+    asked: list[bool] = []  # of the first rows that are read as stances: are they questions?
     for part in _parts(_opened(path, note)):
         if only and "kind" not in part[0][1]:
             raise InputError(
-                f"{path}: has no column 'kind', by which --only {only} chooses; run `genprobe "
-                f"judge {path} -o FILE` first"
+                f"{path}: has no column 'kind', by which a second reader's rows are chosen; run "
+                f"`genprobe judge {path} -o FILE` first, and name that file"
             )
-        read = [one for one in part if not only or one[1].get("kind") == only]
+        read = [one for one in part if not only or one[1].get("kind") in only]
         found = dict(
             zip((number for number, _ in read), _together(path, read, judges), strict=True)
         )
+        if stances and len(asked) < _LOOKED_AT:
+            asked += [_asks(row) for _, row in read if row.get("prompt") and not row.get("reads")]
         for number, row in part:
             if number in found:
                 columns = _columns(row, judges, found[number], counts)
@@ -187,6 +184,34 @@ def judged_rows(
             yield _kept(row, columns) | columns
             if not number % 1000:
                 progress("reading", number, 0)
+    if 2 * sum(asked) > len(asked):
+        note(
+            Caution(
+                f"{path}: caution: {sum(asked)} of {len(asked)} prompts look like plain questions, "
+                "and the replies are read as stances on a statement; if they are questions, give "
+                "the rows the column 'reads' with the value question"
+            )
+        )
+
+
+_LOOKED_AT = 1000  # rows whose prompts are looked at, and characters at their end
+_ASKS = re.compile(r"[?？؟][\W_]*\Z")
+_STANCES = stems.FOR | stems.AGAINST | stems.FOR_ME | stems.AGAINST_ME | stems.STEREOTYPE
+
+
+def _asks(row: dict[str, Any]) -> bool:
+    """Tell whether the prompt of a row looks like a plain question.
+
+    It ends as a question, without a word of agreement or of stereotypes. Of the real prompts in
+    docs/reading.md that is so of 366 of 383 questions and 2 of 276 stances.
+    """
+    prompt = cells.cell_text(row["prompt"])[-_LOOKED_AT:]
+    if not _ASKS.search(prompt):
+        return False
+    language = packs.load_language(packs.language_code(cells.cell_text(row.get("lang"))))
+    words = text.tokens(text.replace(text.normalise(prompt), language.fold))
+    found = stems.grammar(language.code).hits(words, 0, len(words))
+    return not stems.bits_of(found) & _STANCES
 
 
 def _opened(path: str | Path, note: Note) -> Iterator[tuple[int, dict[str, Any]]]:
@@ -341,7 +366,9 @@ _ELSEWHERE = {
 
 def _lacks(row: dict[str, Any], judge: str, lacking: Sequence[str]) -> str:
     """Describe which columns a judge needs and a row lacks, and which ones look like them."""
-    parts = [f"the judge {judge!r} needs {' and '.join(f'{name!r}' for name in lacking)}"]
+    either = {"probe": f"'probe' (or 'reads': {', '.join(packs.READS[:-1])} or {packs.READS[-1]})"}
+    needed = " and ".join(either.get(name, f"{name!r}") for name in lacking)
+    parts = [f"the judge {judge!r} needs {needed}"]
     spelled = {str(name).strip().casefold(): name for name in reversed(row)}
     for name in lacking:
         if name in row:
@@ -365,6 +392,8 @@ def _item(row: dict[str, Any], judge: Judge) -> Item:
         lacking.remove("probe")  # `reads` says how it is read
     if lacking:
         raise InputError(_lacks(row, judge.name, lacking))
+    if row.get("model") and row["model"] == getattr(judge, "model", None):
+        raise InputError(f"a reply of {row['model']}, which would read its own; name another model")
     lang, probe, prompt, response = (
         v if isinstance(v, str) else cells.cell_text(v) for v in values.values()
     )
@@ -373,11 +402,19 @@ def _item(row: dict[str, Any], judge: Judge) -> Item:
     opened = thoughts.opens(prompt)
     found = Item(lang, probe, prompt, response, (), reasoning or None, source, finish, opened)
     if isinstance(reads, str) and "probe" in judge.needs:
+        if reads == "question" and not prompt.strip():
+            raise InputError("a row that reads 'question' needs 'prompt', the question it answers")
         found = found._replace(reads=reads)
     if "options" not in judge.needs:
         return found
+    options, marks = listed_in(row)
+    return found._replace(options=options, marks=marks)
+
+
+def listed_in(row: dict[str, Any]) -> tuple[tuple[str, ...], tuple[str, ...]]:
+    """Return the options of a row and their labels (`shown`), which may be none."""
     options = _options(row["options"])
-    return found._replace(options=options, marks=_marks(row.get("shown"), options))
+    return options, _marks(row.get("shown"), options)
 
 
 def _marks(cell: Any, options: tuple[str, ...]) -> tuple[str, ...]:
