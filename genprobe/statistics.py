@@ -89,7 +89,7 @@ def share_interval(hits: Array, sizes: Array, level: float = LEVEL) -> Interval 
     hits, sizes = np.asarray(hits, float), np.asarray(sizes, float)
     hits, sizes = hits[sizes > 0], sizes[sizes > 0]
     k, n = float(hits.sum()), float(sizes.sum())
-    if n == 0 or len(sizes) == n:
+    if (sizes == 1).all():  # also if there are none
         return wilson(k, n, level)
     usual = float((sizes**2).sum()) / n  # the size of an anchor
     z2 = NormalDist().inv_cdf((1 + level) / 2) ** 2
@@ -197,32 +197,65 @@ def two_way(table: Table, less: Table | None = None, yes: float = 0.5, no: float
 
     The draws are the same every time, whatever the names and the order of clusters and columns:
     equal clusters share one weight from a gamma distribution, and within a draw the weights E are
-    given to the columns from the smallest share to the largest. Each weight is spread evenly over
-    its distribution, so that the quantiles hardly depend on chance.
+    given to the columns from the smallest share to the largest.
     """
     tables = [np.asarray(part, float) for one in (table, less or ()) for part in one]
     cells = np.stack(tables, -1)[:, _asked(table, less)]  # (clusters, columns, hits and sizes)
     cells = cells[:, _column_order(cells)]
-    width, kinds = cells.shape[1:]
-    rows, times = np.unique(cells.reshape(len(cells), -1), axis=0, return_counts=True)
-    parts = np.moveaxis(rows.reshape(-1, width, kinds), -1, 0)  # (kinds, clusters, columns)
-    draws = int(np.clip(_WEIGHTS // len(cells), *_DRAWS))
-    rng = np.random.default_rng(SEED)
-
-    def weights(*shapes: float) -> Array:  # (draws, shapes)
-        return np.array([rng.permutation(_gammas(shape, draws)) for shape in shapes]).T
-
+    weights = _Weights(len(cells))
     # Columns and anchors first: their weights must not move with the number of unlike clusters.
-    columns = weights(*[1.0] * width)
-    above, below = weights(yes, no).T
-    sums = np.zeros((kinds, draws, width))
-    block = max(1, _BLOCK // draws)
-    for at in range(0, len(rows), block):
-        sums += weights(*times[at : at + block].tolist()) @ parts[:, at : at + block]
+    columns = weights.drawn([1.0] * cells.shape[1])
+    above, below = weights.drawn([yes, no]).T
+    sums = np.moveaxis(weights.summed(cells), -1, 0)  # (kinds, draws, columns)
     shares = sums[0] / sums[1] - (sums[2] / sums[3] if less else 0.0)
     ends = above - below if less else above
     total = columns.sum(1) + above + below
     return np.asarray(((columns * np.sort(shares, axis=1)).sum(1) + ends) / total)
+
+
+def share_draws(tables: Array, anchors: Array, yes: float, seed: int = SEED) -> Array:
+    """Draw the shares of several tables of the same clusters, under the same random weights.
+
+    tables: (tables, clusters, 2), the hits and the sizes of each cluster. anchors: (tables,), the
+    sizes of the invented clusters at both ends. yes: the weight of that at 1; the other has 1 less
+    this. Returns (tables, draws). See `share_interval`; the draws do not depend on the order of the
+    clusters, and are nearly the same for tables that are nearly the same.
+    """
+    cells = np.moveaxis(np.asarray(tables, float), 0, 1)  # (clusters, tables, 2)
+    weights = _Weights(len(cells), seed)
+    above, below = (
+        weights.drawn([shape] * len(anchors)) * anchors for shape in (yes, 1 - yes)
+    )  # (draws, tables)
+    sums = weights.summed(cells)
+    return np.asarray((sums[..., 0] + above) / (sums[..., 1] + above + below)).T
+
+
+class _Weights:
+    """Random weights of clusters and anchors, the same every time.
+
+    Each is spread evenly over its distribution, so that quantiles hardly depend on chance.
+    """
+
+    def __init__(self, clusters: int, seed: int = SEED) -> None:
+        self._rng = np.random.default_rng(seed)
+        self._draws = int(np.clip(_WEIGHTS // max(clusters, 1), *_DRAWS))
+
+    def drawn(self, shapes: Sequence[float]) -> Array:
+        """Draw gamma variables of these shapes: (draws, shapes)."""
+        return np.array([self._rng.permutation(_gammas(k, self._draws)) for k in shapes]).T
+
+    def summed(self, cells: Array) -> Array:
+        """Sum numbers over clusters with exponential weights: (clusters, …) -> (draws, …).
+
+        Equal clusters share one weight from a gamma distribution.
+        """
+        flat = cells.reshape(len(cells), -1)
+        rows, times = np.unique(flat, axis=0, return_counts=True)
+        sums = np.zeros((self._draws, flat.shape[1]))
+        block = max(1, _BLOCK // self._draws)
+        for at in range(0, len(rows), block):
+            sums += self.drawn(times[at : at + block].tolist()) @ rows[at : at + block]
+        return sums.reshape(-1, *cells.shape[1:])
 
 
 @functools.lru_cache(maxsize=64)
@@ -266,7 +299,7 @@ def _across(table: Table, less: Table | None) -> tuple[Array, Array]:
 
     def scaled(one: Table) -> Array:
         parts = np.asarray(one, float)[:, :, asked]
-        return np.asarray((parts / parts[1].sum(0)).mean(2))
+        return np.asarray((parts / parts[1].sum(0)).sum(2))
 
     hits, sizes = scaled(table)
     if less is not None:

@@ -613,7 +613,7 @@ def test_every_metric_says_what_it_is():
     assert {"choices", "negrate", "pairs", "preference", "rates"} <= {*registry.names("metrics")}
     for name, metric in found.items():
         assert metric.name == name and metric.title and metric.unit
-        assert metric.id.startswith(f"{name}/{metric.version}-") and len(metric.id) <= 40
+        assert metric.id.startswith(f"{name}/{metric.version}-") and len(metric.id) <= 44
 
 
 def test_unknown_names_get_a_near_match():
