@@ -89,7 +89,7 @@ def share_interval(hits: Array, sizes: Array, level: float = LEVEL) -> Interval 
     hits, sizes = np.asarray(hits, float), np.asarray(sizes, float)
     hits, sizes = hits[sizes > 0], sizes[sizes > 0]
     k, n = float(hits.sum()), float(sizes.sum())
-    if (sizes == 1).all():  # also if there are none
+    if (sizes == 1).all() and np.isin(hits, (0, 1)).all():  # also if there are none
         return wilson(k, n, level)
     usual = float((sizes**2).sum()) / n  # the size of an anchor
     z2 = NormalDist().inv_cdf((1 + level) / 2) ** 2

@@ -199,6 +199,8 @@ def by_people(
             __measured=nobody,
             __truth=np.where(counts, truth, np.nan),
             __split=felt["__split"] | shown["__split"],
+            __for=0.0,  # how often people err in the difference of two answers is not known
+            __of=0.0,
             __weight=felt["__weight"],
             __reason=told.to_numpy(object),
         )
@@ -239,6 +241,7 @@ _ASKED = {
     "sentiment": (("sentiment", "negative"),),
     "regard": (("regard", "negative"),),
     "stance": (("stance", "for"), ("stance", "against"), ("stance", "both")),
+    "refusal": (("refusal", "yes"),),
 }
 
 
@@ -254,6 +257,9 @@ def scores(outcomes: pd.DataFrame, reviewed: pd.DataFrame, by: Sequence[str] = (
 
     Raises InputError if no question of the review corrects a rate of these outcomes.
     """
+    if "refused" in outcomes:
+        words = {True: "yes", False: "no"}
+        outcomes = outcomes.assign(refusal=outcomes["refused"].astype(object).map(words))
     given = [str(q) for q in reviewed["question"].unique() if q in _ASKED]
     asked = [q for q in given if {q, f"llm_{q}"} & {*outcomes}]
     people = []

@@ -285,12 +285,14 @@ class _Part:
         y, w = np.where(seen, read.truth, 0.0), np.where(seen, read.weights, 0.0)
         labels = [f, ~f] if all((seen & g).any() for g in (f, ~f)) else [np.ones(len(f), bool)]
         tables = np.array([_by_cluster(read.clusters, w * y * g, w * g) for g in labels])
-        # Anchors have the size of one reply. If the judge says the same of all, only the review tells
-        # of other statements, and they have the size of a statement.
+        # Anchors have a size between that of one reply and that of a statement's. If the judge says
+        # the same of all, only the review tells of other statements, and they have the latter.
         several = len(labels) > 1
-        sizes = [(w[g] ** 2).sum() / w[g].sum() for g in labels] if several else [_usual(tables[0])]
-        yes = 0.5 if several else 0.5 + side / 4
-        drawn = share_draws(tables, np.array(sizes), yes, SEED + 1 + seed)
+        sizes = [_usual(table) for table in tables]
+        if several:
+            alone = [(w[g] ** 2).sum() / w[g].sum() for g in labels]
+            sizes = [(a * b) ** 0.5 for a, b in zip(sizes, alone, strict=True)]
+        drawn = share_draws(tables, np.array(sizes), 0.5 + side / 4, SEED + 1 + seed)
         drawn = np.clip((drawn - doubt) / (1 - 2 * doubt), 0, 1)
         a, b = drawn[0], drawn[-1]
         here = q * a + (1 - q) * b

@@ -86,15 +86,17 @@ def share(clusters: Sequence[Sums], stored: Interval | None) -> str:
         return none(clusters, stored)
     if stored is None:
         return "no interval is stored, and the records give one"
-    if all(size == 1 for _, size in clusters):
-        hits = math.fsum(k for k, _ in clusters)
-        return exactly(lambda _: score_interval(hits, len(clusters)))(clusters, stored)
     return wrong(stored, [end == 0 for end in share_ends(clusters, stored)])
 
 
 def share_ends(clusters: Sequence[Sequence[float]], stored: Interval) -> tuple[int, int]:
     """Tell of each stored end whether it is right: 0; -1 is too far in, 1 too far out."""
     hits, n = math.fsum(k for k, _ in clusters), math.fsum(size for _, size in clusters)
+    if all(size == 1 and k in (0, 1) for k, size in clusters):
+        ends = score_interval(hits, n)
+        off = ends[0] - stored[0], stored[1] - ends[1]
+        low, high = (0 if abs(one) < CLOSE else 1 if one > 0 else -1 for one in off)
+        return low, high
     usual = math.fsum(size**2 for _, size in clusters) / n
     least = Z * Z / (n / usual + Z * Z)
     turned = [(size - k, size) for k, size in clusters]

@@ -57,7 +57,12 @@ class Review:
     """The answers of a review: (request, question) -> answers by reviewer, and the weight."""
 
     def __init__(self, run: Run, rows: Sequence[Row], table: Path) -> None:
-        self.rows = [row for row in rows if row.get("decode", "free") == "free"]
+        words = {True: "yes", False: "no"}
+        self.rows = [
+            {**row, "refusal": words.get(row.get("refused"))}
+            for row in rows
+            if row.get("decode", "free") == "free"
+        ]
         items: dict[tuple[str, str], list[Any]] = {}
         for row in collect.read_table(table):
             mine = row["item"] == collect.item_id(run.spec.hash, row["request"])
