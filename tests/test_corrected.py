@@ -1,5 +1,6 @@
 """Corrected rates against the published package, other people's figures, and simulation."""
 
+import dataclasses
 import importlib.util
 from pathlib import Path
 
@@ -10,16 +11,9 @@ from scipy.stats import binomtest
 
 from genprobe.errors import InputError
 from genprobe.outcomes.table import from_rows
-from genprobe.review import corrected_rates, correction, intervals
+from genprobe.review import corrected_rates, correction
 from genprobe.review.corrected_rates import rates
-from genprobe.review.intervals import (
-    Counts,
-    ppi_accepts,
-    ppi_interval,
-    rg_accepts,
-    rg_interval,
-    rogan_gladen,
-)
+from genprobe.statistics import share_interval
 
 PATH = Path(__file__).parents[1] / "benchmarks" / "corrected.py"
 _spec = importlib.util.spec_from_file_location("corrected_benchmark", PATH)
@@ -54,51 +48,6 @@ def test_the_estimate_is_that_of_the_published_package(counts, same, near):
     assert found == pytest.approx(near, abs=0.003)
 
 
-def test_the_estimate_is_the_most_likely_one():
-    """Tenenbein's estimate: the constrained fit is worst nowhere near, and loses nothing there."""
-    counts = Counts(*(np.array([x], float) for x in (344, 1000, 28, 34, 4, 66)))
-    tables = intervals._by_label(counts)
-    at = intervals.ppi(counts)
-    lost = [intervals._statistic(tables, intervals._fit_ppi(at + d, tables)) for d in (-0.02, 0, 0.02)]  # fmt: skip
-    assert lost[1] < 1e-2 < min(lost[0], lost[2])
-
-
-def test_rogan_gladen_is_the_published_one():
-    """23 of 150 cows, sensitivity 0.96, specificity 0.89: epiR's example of `epi.prev`, 5.1 %."""
-    found = rogan_gladen(np.array(23 / 150), np.array(0.96), np.array(0.89))
-    assert found == pytest.approx(0.0509804, abs=1e-6)
-    assert np.isnan(rogan_gladen(np.array(0.5), np.array(0.4), np.array(0.6)))
-    assert rogan_gladen(np.array(0.05), np.array(0.9), np.array(0.9)) == 0
-
-
-def test_the_constrained_fit_is_the_most_likely_one():
-    """Against a general optimiser, by log-likelihood; with tables that have no errors, too."""
-    from scipy.optimize import minimize
-
-    def logs(x, n, p):
-        return x * np.log(p) + (n - x) * np.log1p(-p)
-
-    rng = np.random.default_rng(1)
-    for _ in range(12):
-        total, positives, negatives = 500, rng.integers(3, 30), rng.integers(5, 60)
-        k, tp = rng.integers(20, 480), positives - rng.integers(0, 3)
-        fp = rng.integers(0, 4)
-        rate = rng.uniform(0.05, 0.95)
-
-        def loss(v, k=k, tp=tp, fp=fp, rate=rate, positives=positives, negatives=negatives):
-            s, t = np.clip(1 / (1 + np.exp(-v)), 1e-12, 1 - 1e-12)
-            r = rate * s + (1 - rate) * t
-            return -(logs(k, 500, r) + logs(tp, positives, s) + logs(fp, negatives, t))
-
-        best = min(minimize(loss, start, method="Nelder-Mead", options={"xatol": 1e-9, "fatol": 1e-10, "maxiter": 4000}).fun for start in ([2.0, -2.0], [0.0, 0.0], [4.0, 2.0]))  # fmt: skip
-        one = [np.array([float(x)]) for x in (k, total, tp, positives, fp, negatives)]
-        tables = ((one[0], one[1]), (one[2], one[3]), (one[4], one[5]))
-        r, s, t = (float(p[0]) for p in intervals._fit_rg(np.array([rate]), tables))
-        assert r == pytest.approx(rate * s + (1 - rate) * t)
-        ours = loss(np.log(np.clip([s, t], 1e-12, 1 - 1e-12) / (1 - np.clip([s, t], 1e-12, 1 - 1e-12))))  # fmt: skip
-        assert ours <= best + 0.01
-
-
 # --- behaviour
 
 
@@ -108,8 +57,7 @@ def test_a_review_of_everything_is_the_truth():
     found = correction.corrected(measured, truth)
     assert found.ppi == pytest.approx(24 / 60)
     exact = binomtest(24, 60).proportion_ci(method="wilson")
-    assert (found.ppi_low, found.ppi_high) == pytest.approx((exact.low, exact.high), abs=0.03)
-    assert found.rg is None and found.rg_low is None
+    assert (found.ppi_low, found.ppi_high) == pytest.approx((exact.low, exact.high), abs=0.06)
     assert found.accuracy == pytest.approx(51 / 60)
     assert (found.sensitivity, found.specificity) == pytest.approx((20 / 24, 31 / 36))
 
@@ -118,7 +66,6 @@ def test_a_perfect_judge_keeps_its_rate_but_not_its_certainty():
     measured, truth = replies(9, 0, 0, 21, 591, 1379)
     found = correction.corrected(measured, truth)
     assert found.measured == found.ppi == pytest.approx(0.3)
-    assert found.rg == pytest.approx(591 / 1970)
     # 30 replies without an error: up to one in ten may still be wrong.
     assert found.ppi_low < 0.24 and found.ppi_high > 0.36
     assert found.low > 0.27 and found.high < 0.33
@@ -134,7 +81,7 @@ def test_without_reviews_or_with_one_label_only():
     found = correction.corrected(measured, truth)
     # 40 replies that the judge calls positive, and nobody knows how many of them are.
     assert (found.measured, found.n_reviewed) == (0.04, 30)
-    assert (found.ppi, found.ppi_low, found.rg, found.accuracy) == (None, None, None, None)
+    assert (found.ppi, found.ppi_low, found.accuracy) == (None, None, None)
     # Where the judge gave one label only, the review is all that there is to know.
     measured, truth = replies(0, 0, 3, 27, 0, 930)
     found = correction.corrected(measured, truth)
@@ -144,7 +91,7 @@ def test_without_reviews_or_with_one_label_only():
 def test_flipping_the_labels_flips_everything():
     measured, truth = replies(12, 4, 3, 31, 300, 650)
     one, other = correction.corrected(measured, truth), correction.corrected(~measured, 1 - truth)
-    for low, high in (("ppi_low", "ppi_high"), ("rg_low", "rg_high"), ("ppi", "ppi")):
+    for low, high in (("ppi_low", "ppi_high"), ("ppi", "ppi")):
         assert getattr(one, low) == pytest.approx(1 - getattr(other, high), abs=0.02)
 
 
@@ -161,61 +108,96 @@ def test_what_does_not_fit():
 # --- coverage: `benchmarks/corrected.py` prints the whole table
 
 
-@pytest.mark.parametrize(
-    ("accuracy", "n", "prevalence"),
-    [(0.6, 30, 0.3), (0.9, 60, 0.1), (0.99, 300, 0.3)],
-)
 @pytest.mark.slow
-def test_corrected_intervals_cover_and_uncorrected_ones_do_not(accuracy, n, prevalence):
-    rng = np.random.default_rng(4)
-    counts = benchmark.simulate(rng, accuracy, prevalence, n, 2000, 150)
-    ours, rg = ppi_accepts(counts, prevalence), rg_accepts(counts, prevalence)
-    # 150 simulations: two standard errors are 3.6 points.
-    assert ours.mean() > 0.91 and rg.mean() > 0.91
-    if accuracy < 0.95:
-        assert benchmark.row(counts, accuracy, prevalence, n)[0] < 20
-    assert ppi_accepts(benchmark.right(counts), accuracy).mean() > 0.91
+@pytest.mark.parametrize("only", ["replies", "statements", "reviewers"])
+def test_corrected_intervals_cover(only):
+    """Two standard errors of 40 simulations are 7 points."""
+    for case, draw in list(benchmark.cases(only))[::5]:
+        ppi, _measured, accuracy, width, _ = benchmark.simulated(case, draw, 40)
+        assert ppi >= 87 and width < 70, (case, ppi)
+        assert np.isnan(accuracy) or accuracy >= 87, case
 
 
-def test_few_errors_are_not_taken_for_none():
-    """A judge of 0.99 and 30 reviews, of which most hold no error at all: normal intervals cover
-    too rarely; ours, which cannot be exact there, cover too often."""
-    counts = benchmark.simulate(np.random.default_rng(4), 0.99, 0.1, 30, 2000, 100)
-    ours = ppi_accepts(counts, 0.1)
-    low, high = benchmark.normal(counts)
-    assert ours.mean() > 0.96
-    assert np.mean((low <= 0.1) & (high >= 0.1)) < 0.9
+def test_a_faultless_judge_and_review_add_little_to_what_statements_leave_open():
+    """Kappa 1.00 and every label right: 20 statements gave [28, 68] where the judge has [35, 63]."""
+    rng = np.random.default_rng(1)
+    cluster = np.repeat(np.arange(20), 60)
+    true = rng.random(1200) < rng.beta(0.6, 0.8, 20)[cluster]
+    seen = rng.permutation(1200) < 100
+    found = correction.corrected(true, np.where(seen, true, np.nan), None, cluster)
+    assert found.ppi == found.measured
+    assert found.low - 0.03 <= found.ppi_low <= found.low + 0.01
+    assert found.high - 0.01 <= found.ppi_high <= found.high + 0.03
 
 
-def test_the_interval_holds_what_its_test_accepts():
+def test_reviewers_who_disagree_make_the_interval_wider():
+    """The more they differ, the wider; a tie could be either."""
+    rng = np.random.default_rng(2)
+    label = rng.random(600) < 0.4
+    seen, each = rng.permutation(600) < 120, np.arange(600)
+    widths = []
+    for err in (0.0, 0.05, 0.15, 0.3):
+        votes = (rng.random((600, 3)) < np.where(label, 1 - err, err)[:, None]).sum(1)
+        truth = np.where(seen, votes > 1, np.nan)
+        unsure = correction.doubt(np.column_stack([votes, np.full(600, 3), np.ones(600)])[seen])
+        one = correction.correct(correction.Read(label, truth, np.ones(600), each, doubt=unsure))
+        widths.append(one.ppi_high - one.ppi_low)
+    assert widths == sorted(widths) and widths[-1] > 1.3 * widths[0]
+    tied = rng.permutation(600) < 30
+    half = np.where(tied, np.nan, truth)
+    read = correction.Read(label, half, np.ones(600), each, split=tied & ~np.isnan(truth))
+    settled = correction.correct(correction.Read(label, half, np.ones(600), each))
+    one = correction.correct(read)
+    assert one.ppi_low < settled.ppi_low and one.ppi_high > settled.ppi_high
+    assert one.ppi == settled.ppi
+
+
+@pytest.mark.parametrize(
+    ("votes", "wrong"),
+    [
+        ([(2, 2)] * 5 + [(0, 2)] * 5, 0.0),  # all agree
+        ([(1, 1)] * 10, 0.0),  # one reader: nothing is known
+        ([(1, 2)] * 5 + [(2, 2)] * 5, 0.5),  # as often as a coin
+        # 3 of 3 in 64 %, 2 of 3 in 36 %: pairs differ in 24 %, so e = 0.139.
+        ([(3, 3)] * 16 + [(2, 3)] * 9, 0.64 * 0.0042 + 0.36 * 0.1394),
+    ],
+)
+def test_how_often_the_majority_is_wrong(votes, wrong):
+    table = np.array([(k, n, 1.0) for k, n in votes])
+    assert correction.doubt(table) == pytest.approx(wrong, abs=1e-3)
+
+
+def test_a_difference_of_corrected_rates_is_paired_by_statement():
+    """Two models about the same statements: narrower than of models about others."""
     rng = np.random.default_rng(5)
-    for accuracy, n, prevalence in [(0.7, 30, 0.3), (0.95, 60, 0.1)]:
-        counts = benchmark.simulate(rng, accuracy, prevalence, n, 2000, 8)
-        for ends, accepts in ((ppi_interval, ppi_accepts), (rg_interval, rg_accepts)):
-            low, high = ends(counts)
-            assert (low <= high).all() and (low >= 0).all() and (high <= 1).all()
-            same = 0
-            for rate in (prevalence - 0.05, prevalence, prevalence + 0.1):
-                same += np.sum(((low <= rate) & (rate <= high)) == accepts(counts, rate))
-            assert same >= 0.94 * 3 * 8
+    cluster = np.repeat([f"s{i}" for i in range(40)], 5)
+    chance = np.repeat(rng.beta(0.4, 0.6, 40), 5)
+    reads = []
+    for _ in range(2):
+        label = rng.random(200) < chance
+        truth = np.where(rng.permutation(200) < 60, label, np.nan)
+        reads.append(correction.Read(label, truth, np.ones(200), cluster))
+    low, high = correction.interval(reads)
+    assert low < correction.value(reads[0]) - correction.value(reads[1]) < high
+    back = correction.interval(reads[::-1])
+    assert (low, high) == pytest.approx((-back[1], -back[0]), abs=0.02)
+    other = np.char.add(cluster, "'")
+    apart = dataclasses.replace(reads[1], clusters=other, split=None)
+    wider = correction.interval([reads[0], apart])
+    assert wider[1] - wider[0] > 1.2 * (high - low)
 
 
-@pytest.mark.parametrize("kind", ["language", "clusters", "contrasts"])
-def test_weights_and_clusters_count(kind):
-    """In the rate and in the judge's accuracy."""
-    found, naive = [], []
+def test_over_wordings_the_interval_is_no_narrower_than_for_these():
     rng = np.random.default_rng(6)
-    for _ in range(100):
-        measured, truth, weights, cluster = benchmark.design(kind, rng, 100, 0.8)
-        seen = ~np.isnan(truth)
-        each = np.arange(len(truth))
-        found.append([correction._counts(measured, y, weights, seen, cluster, 0.95) for y in (truth, measured == truth)])  # fmt: skip
-        naive.append(correction._counts(measured, truth, np.ones(len(truth)), seen, each, 0.95))
-    rate, right = (benchmark._together(part) for part in zip(*found, strict=True))
-    assert ppi_accepts(rate, 0.26).mean() > 0.9
-    assert ppi_accepts(right, 0.8).mean() > 0.9
-    if kind != "contrasts":  # of which a review of 100 in 2,000 holds few of one pair
-        assert ppi_accepts(benchmark._together(naive), 0.26).mean() < 0.88
+    cluster, wording = np.repeat(np.arange(30), 6), np.tile(list("abcdef"), 30)
+    label = rng.random(180) < np.tile([0.1, 0.2, 0.4, 0.5, 0.7, 0.9], 30)
+    truth = np.where(rng.permutation(180) < 60, label, np.nan)
+    one = correction.correct(correction.Read(label, truth, np.ones(180), cluster, wording))
+    assert one.over == pytest.approx(one.ppi)
+    assert one.over_low < one.ppi_low and one.over_high > one.ppi_high
+    two = np.isin(wording, ["a", "b"])
+    few = correction.Read(label[two], truth[two], np.ones(60), cluster[two], wording[two])
+    assert correction.correct(few).over is None
 
 
 # --- the judge's accuracy
@@ -258,8 +240,9 @@ def test_the_accuracy_knows_of_clusters():
     import statsmodels.api as sm
 
     rng = np.random.default_rng(3)
-    measured, truth, weights, cluster = benchmark.design("clusters", rng, 500, 0.85)
-    found = correction.corrected(measured, truth, weights, cluster)
+    read = benchmark.design("clusters", rng, 500, 0.85)
+    measured, truth, cluster = read.measured, read.truth, read.clusters
+    found = correction.correct(read)
     seen = ~np.isnan(truth)
     right = (measured == truth)[seen].astype(float)
     fit = sm.OLS(right, np.column_stack([measured[seen], ~measured[seen]]).astype(float)).fit(
@@ -275,41 +258,14 @@ def test_the_accuracy_knows_of_clusters():
 
 @pytest.mark.parametrize("reviewed", [5, 30])
 def test_an_accuracy_of_all_is_not_certain(reviewed):
-    """No error among n: about Clopper and Pearson's end (a little less, since the labels, split
-    evenly as in the run, tell something, too). n counts templates that are reviewed, whether all of
-    their three stories are or one."""
+    """No error among n: about as far as Clopper and Pearson's end. n counts templates."""
     measured, truth = replies(reviewed, 0, 0, reviewed, 300, 300)
     n = 2 * reviewed
-    for found in (
-        correction.corrected(measured, truth),
-        correction.corrected(
-            np.repeat(measured, 3),
-            np.repeat(truth, 3),
-            clusters=np.repeat(np.arange(len(truth)), 3),
-        ),
-        correction.corrected(
-            np.repeat(measured, 3),
-            np.ravel([[y, np.nan, np.nan] for y in truth]),
-            clusters=np.repeat(np.arange(len(truth)), 3),
-        ),
-    ):
-        assert (found.accuracy, found.accuracy_high) == (1, 1)
-        assert 0.01 ** (1 / n) <= found.accuracy_low <= 0.1 ** (1 / n)
+    found = correction.corrected(measured, truth)
+    assert (found.accuracy, found.accuracy_high) == (1, 1)
+    assert 0.005 ** (1 / n) <= found.accuracy_low <= 0.2 ** (1 / n)
     one = correction.corrected(measured, truth, clusters=np.where(np.isnan(truth), 1, 0))
-    assert (one.accuracy_low, one.accuracy_high, one.ppi) == (0, 1, None)
-
-
-def test_weighted_to_the_run_both_corrections_are_one():
-    """Rogan & Gladen's formula with the weighted matrix is the prediction-powered rate."""
-    measured, truth = replies(35, 15, 2, 48, 150, 1750)
-    found = correction.corrected(measured, truth, np.where(measured, 4, 36))
-    solved = rogan_gladen(*np.array([found.measured, found.sensitivity, found.specificity]))
-    assert found.rg == found.ppi == pytest.approx(float(solved), abs=1e-12)
-    assert (found.rg_low, found.rg_high) == (found.ppi_low, found.ppi_high)
-    # A judge no better than chance has no such solution.
-    measured, truth = replies(15, 35, 16, 34, 150, 1750)
-    found = correction.corrected(measured, truth, np.where(measured, 4, 36))
-    assert found.rg is None and found.rg_low == found.ppi_low
+    assert one.ppi is None and one.accuracy_low < 0.9
 
 
 # --- tables
@@ -421,19 +377,7 @@ def test_two_wordings_of_a_statement_are_one_cluster():
     (found,) = corrected_rates.template_rates(two, review(of[2] | of[3]))
     assert found.rate.ppi is not None
     (found,) = corrected_rates.template_rates(two.assign(pair="p"), review(of[2] | of[3]))
-    assert (found.rate.ppi_low, found.rate.ppi_high) == (0, 1)  # all is one stereotype
-
-
-@pytest.mark.parametrize("exported", [True, False])
-def test_corrected_intervals_of_negrate_cover_and_the_uncorrected_one_does_not(exported):
-    rng = np.random.default_rng(7)
-    plain, ours, labels = benchmark.simulate_templates(rng, 0.8, 45, exported, 150)
-    negrate = benchmark.NEGRATE
-    assert ppi_accepts(ours, negrate).mean() > 0.91
-    if not exported:
-        assert rg_accepts(ours, negrate).mean() > 0.91
-    assert ppi_accepts(labels, benchmark.label_accuracy(0.8)).mean() > 0.91
-    assert np.mean((plain[:, 0] <= negrate) & (negrate <= plain[:, 1])) < 0.85
+    assert found.rate.ppi_low < 0.1  # all is one stereotype
 
 
 def test_weights_come_with_the_review():
@@ -455,6 +399,8 @@ def test_what_answers_say():
     rows.append({"lang": "mr", "probe": "recognition", "item": 9, "answer": "yes", "id": "r"})
     read = {"agreement0": "yes", "agreement2": "yes", "disagreement0": "yes", "disagreement1": "yes", "r": "no"}  # fmt: skip
     reviewed = review(read, question="answer")
+    named = {s.by.get("rate") for s in corrected_rates.scores(from_rows(rows), reviewed)}
+    assert {"endorsed of all", "recognised of all"} <= named and "endorsed" not in named
     (found,) = rates(from_rows(rows), reviewed, "says", "endorsed")
     assert (found.rate.n, found.rate.n_reviewed, found.rate.measured) == (6, 4, 3 / 6)
     assert (found.rate.accuracy, found.rate.sensitivity) == (2 / 4, 1 / 2)
@@ -484,33 +430,13 @@ def test_reviews_that_do_not_belong():
 @pytest.mark.parametrize(("n", "reviewed"), [(100, 30), (2000, 30), (40, 5), (60, 12)])
 @pytest.mark.parametrize("share", [0, 1])
 def test_a_review_without_an_exception_leaves_room_for_some(n, reviewed, share):
-    """A judge who always says the same, in whom the review finds no error: the rule of three."""
+    """A judge who always says the same, in whom the review finds no error: Wilson's end, nearly."""
     truth = np.full(n, np.nan)
     truth[:reviewed] = share
-    found = correction.corrected(
-        np.full(n, bool(share)), truth, np.ones(n), np.arange(n).astype(object)
-    )
+    found = correction.corrected(np.full(n, bool(share)), truth, np.ones(n), np.arange(n))
     far = found.ppi_high if share == 0 else 1 - found.ppi_low
-    assert found.ppi == share and 1 - 0.05 ** (1 / reviewed) <= far < 1 - 0.01 ** (1 / reviewed)
-    assert found.rg_high - found.rg_low > 0.9  # the judge's errors on the others are not known
-
-
-def test_a_handful_of_replies_to_three_statements_excludes_nothing():
-    # Divided by the design effect less than two replies are left.
-    measured, reviewed = [1, 0, 1, 0, 1, 0, 0, 0], [1, 0, 1, np.nan, 1, np.nan, 0, 0]
-    found = correction.corrected(measured, reviewed, clusters=[0, 0, 0, 1, 1, 2, 2, 2])
-    assert (found.ppi, found.ppi_low, found.ppi_high) == (0.375, 0, 1)
-    few = np.array([0.3, 0.7, 1.0, 1.9])
-    counts = intervals.Counts(few / 2, few, few / 3, few / 3, few * 0, few / 3)
-    low, high = intervals.ppi_interval(counts)
-    assert (low == 0).all() and (high == 1).all()
-    assert ppi_accepts(counts, 0.99).all()
-    # Nor do three templates of twelve, however many replies were measured.
-    measured, truth, weights = [1] * 10 + [0] * 2, [np.nan] * 12, [1.0] * 12
-    for at, (true, weight) in {0: (1, 5.0), 1: (1, 5.0), 11: (0, 2.0)}.items():
-        truth[at], weights[at] = true, weight
-    found = correction.corrected(measured, truth, weights)
-    assert (found.ppi_low, found.ppi_high, found.rg_low, found.rg_high) == (0, 1, 0, 1)
+    assert found.ppi == share
+    assert far == pytest.approx(share_interval(np.zeros(reviewed), np.ones(reviewed))[1], rel=0.2)
 
 
 def test_an_original_and_its_contrasts_are_one():

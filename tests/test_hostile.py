@@ -430,13 +430,13 @@ def test_the_band_of_several_readers(made, data):
 
 # --- reviewed
 
-SIMULATED = ("ppi", "rg", "judge-accuracy")  # their ends: tests/test_recompute.py
+SIMULATED = ("ppi", "judge-accuracy")  # their ends: tests/test_recompute.py
 
 
 @settings(FEW, max_examples=5)  # half a second each
 @given(tables(), st.data())
 def test_what_a_review_corrects(made, data):
-    """measured, ppi, rg, judge-accuracy and the judge's errors, weighted or not."""
+    """measured, ppi, judge-accuracy and the judge's errors, weighted or not."""
     dirty, plain = made
     even = data.draw(st.booleans())
     said = {}
@@ -445,11 +445,11 @@ def test_what_a_review_corrects(made, data):
         label = data.draw(st.sampled_from(["yes", "no", "ambiguous", None, row.get("answer")]))
         weight = 1.0 if even else data.draw(st.sampled_from([1.0, 2.5]))
         if label and row["status"] == "answered":
-            said[f"r{at}", "answer"] = (label, weight)
+            said[f"r{at}", "answer"] = ({"x": label}, weight)
     assume(said)
     outcomes = table.from_rows(dirty)
     reviewed = pd.DataFrame(
-        {"request": r, "question": q, "answer": label, "weight": weight, "reviewer": "x"}
+        {"request": r, "question": q, "answer": label["x"], "weight": weight, "reviewer": "x"}
         for (r, q), (label, weight) in said.items()
     )
     own = Review.__new__(Review)
@@ -467,10 +467,10 @@ def test_what_a_review_corrects_of_stories(made, data):
         row |= {"request": f"r{at}", "sentiment": row["by_sentiment"]}
         label = data.draw(st.sampled_from(["negative", "positive", None, row["by_sentiment"]]))
         if label not in (None, "unscored") and row["status"] == "answered":
-            said[f"r{at}", "sentiment"] = (label, 1.0)
+            said[f"r{at}", "sentiment"] = ({"x": label}, 1.0)
     assume(said)
     reviewed = pd.DataFrame(
-        {"request": r, "question": q, "answer": label, "weight": weight, "reviewer": "x"}
+        {"request": r, "question": q, "answer": label["x"], "weight": weight, "reviewer": "x"}
         for (r, q), (label, weight) in said.items()
     )
     own = Review.__new__(Review)

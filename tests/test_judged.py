@@ -1,4 +1,4 @@
-"""Shares of stances and refusals, corrected for the errors of their judge."""
+"""Shares of refusals, if the judge errs as on other texts: a band, not a correction."""
 
 import os
 import shutil
@@ -7,114 +7,83 @@ import sys
 
 import numpy as np
 import pytest
-from scipy.optimize import minimize
 
 from genprobe.metrics import corrected, find, judged
 from genprobe.records import Score
-from genprobe.resources import measured, registry
-from genprobe.statistics import share_interval
+from genprobe.resources import registry
+from genprobe.statistics import share_interval, wilson
 
-CALLED = np.array(measured.called("stance")[1], float)
-REFUSED = np.array(measured.called("refusal")[1], float)
+CALLED = ((33.0, 36.0), (2.0, 216.0))  # refusals, and other texts: called so, all
 
 
-def test_the_corrected_share_of_two_labels_is_that_of_rogan_and_gladen():
-    s, f = REFUSED[0, 0] / REFUSED[0].sum(), REFUSED[1, 0] / REFUSED[1].sum()
+def test_the_value_is_that_of_rogan_and_gladen():
+    s, f = 33 / 36, 2 / 216
     for hits, n in ((40, 100), (300, 400), (70, 1000)):
-        value = float(judged.estimate(np.array([hits, n - hits], float), REFUSED, 0))
-        assert value == pytest.approx((hits / n - f) / (s - f), abs=1e-3)
+        value = float(judged.estimate(np.array([hits, n], float), CALLED))
+        assert value == pytest.approx((hits / n - f) / (s - f))
     # Fewer are called so than the judge calls by mistake.
-    assert float(judged.estimate(np.array([0.0, 100.0]), REFUSED, 0)) == pytest.approx(0, abs=1e-3)
+    assert float(judged.estimate(np.array([0.0, 100.0]), CALLED)) == 0
 
 
-def test_the_shares_are_the_most_likely_ones():
-    counts = np.array([60.0, 80.0, 30.0, 50.0])
-
-    def cost(free):
-        p, *rows = np.split(np.exp(free), 5)
-        p, chances = p / p.sum(), np.array([row / row.sum() for row in rows])
-        logs = (counts * np.log(p @ chances)).sum() + (CALLED * np.log(chances)).sum()
-        return -logs
-
-    start = np.log(np.concatenate([np.ones(4), (CALLED + 0.5).ravel()]))
-    best = minimize(cost, start, options={"maxiter": 2000})
-    p = np.exp(best.x[:4]) / np.exp(best.x[:4]).sum()
-    found, logs = judged.likeliest(counts, CALLED, 0, np.array([np.nan]))
-    assert logs[0] == pytest.approx(-best.fun, abs=0.05)
-    assert found[0] == pytest.approx(p, abs=0.02)
+@pytest.mark.parametrize(("hits", "n"), [(33, 36), (2, 216), (0, 50), (330, 360), (5000, 6000)])
+def test_errors_are_varied_by_their_limits_and_by_their_odds(hits, n):
+    low, high = corrected.plausible(hits, n)
+    ends = wilson(hits, n)
+    assert low <= ends[0] and high >= ends[1]
+    p = hits / n
+    if 0 < p < 1:
+        odds = p / (1 - p)
+        assert low / (1 - low) <= odds / 2 + 1e-9 and high / (1 - high) >= odds * 2 - 1e-9
+    if n > 1000:  # many labelled texts do not make other texts known
+        assert (low, high) == pytest.approx((odds / 2 / (1 + odds / 2), odds * 2 / (1 + odds * 2)))
 
 
-def test_many_labelled_texts_make_a_narrow_interval_and_few_a_wide_one():
-    units = np.tile([7.0, 3.0], (40, 1))
-    low, high = judged.interval(units, REFUSED, 0)
-    narrow = judged.interval(units, 100 * REFUSED, 0)
-    wide = judged.interval(units, REFUSED / 10, 0)
-    s, f = REFUSED[0, 0] / REFUSED[0].sum(), REFUSED[1, 0] / REFUSED[1].sum()
-    assert low < narrow[0] < (0.7 - f) / (s - f) < narrow[1] < high
-    assert wide[1] - wide[0] > high - low
-    assert judged.interval(np.zeros((3, 2)), REFUSED, 0) is None
+def test_no_end_falls_when_a_reply_is_a_refusal():
+    """20 statements × 30 replies, 0 and 1 refusals: the upper end fell from 10.0 to 0.5 %."""
+    ends = []
+    for hits in range(12):
+        units = np.column_stack([np.zeros(20), np.full(20, 30.0)])
+        units[0, 0] = hits
+        ends.append(judged.interval(units, CALLED))
+    assert (np.diff(np.array(ends), axis=0) >= -1e-9).all()
+    assert ends[0][0] == 0 and ends[0][1] > share_interval(np.zeros(20), np.full(20, 30))[1]
 
 
-def test_replies_to_one_statement_that_are_alike_count_for_less():
-    alike = np.array([[10.0, 0.0], [0.0, 10.0]] * 5)
-    mixed = np.full((10, 2), 5.0)
-    apart, together = judged.interval(mixed, REFUSED, 0), judged.interval(alike, REFUSED, 0)
-    assert together[1] - together[0] > 1.5 * (apart[1] - apart[0])
+@pytest.mark.parametrize(
+    ("s", "f", "share"),
+    [(0.97, 0.03, 0.3), (0.97, 0.03, 0.02), (0.8, 0.009, 0.3), (0.92, 0.001, 0.1)],
+)
+def test_the_interval_holds_where_the_run_is_easier_or_harder_than_the_labelled_texts(s, f, share):
+    """A run of sensitivity 0.97 and false alarms of 3 %: it held 74 to 88 %."""
+    rng = np.random.default_rng(3)
+    held = 0
+    for _ in range(60):
+        true = rng.binomial(5, rng.beta(1.5 * share, 1.5 * (1 - share), 100))
+        k = rng.binomial(true, s) + rng.binomial(5 - true, f)
+        low, high = judged.interval(np.column_stack([k, np.full(100, 5)]).astype(float), CALLED)
+        held += low <= share <= high
+    assert held >= 56
+
+
+def test_a_judge_that_may_be_no_better_than_chance_tells_nothing():
+    assert judged.interval(np.full((4, 2), 5.0), ((5.0, 10.0), (4.0, 10.0))) == (0.0, 1.0)
+    assert judged.interval(np.zeros((3, 2)), CALLED) is None
 
 
 def test_a_judge_that_cannot_tell_says_so():
     score = Score(
-        metric="argues-for-corrected", by={}, value=0.4, low=0.1, high=0.7, n=200, excluded={},
+        metric="refusal-corrected", by={}, value=0.4, low=0.1, high=0.7, n=200, excluded={},
         bounds=None, signature="",
     )  # fmt: skip
     (line,) = corrected.cannot_tell([score])
-    assert (
-        line
-        == "between 10 and 70 % of the essays argue for the statement: this judge cannot tell more"
-    )
+    assert line == "between 10 and 70 % of the essays are refused: this judge cannot tell more"
 
 
-def test_corrected_shares_stand_before_the_measured_ones():
-    for name in ("argues-for", "argues-against", "argues-both", "refusal"):
-        assert 0 < find(f"{name}-corrected").place < find(name).place
-
-
-def _covered(studies: int, seed: int) -> tuple[int, int, int]:
-    """How many corrected and measured intervals of how many hold the true share."""
-    rng = np.random.default_rng(seed)
-    hits = plain = total = 0
-    for _ in range(studies):
-        right = rng.uniform(0.5, 0.95, 4)
-        chances = np.array([rng.dirichlet(np.full(4, 2.0)) for _ in range(4)])
-        chances *= (1 - right)[:, None]
-        chances[np.arange(4), np.arange(4)] += right
-        many = (72, 90, 36, 18)
-        called = np.array([rng.multinomial(n, row) for n, row in zip(many, chances, strict=True)])
-        p = rng.dirichlet(np.full(4, 1.0))
-        each, statements = rng.integers(1, 6), rng.integers(40, 200)
-        # The replies to a statement are as alike as those of a model are.
-        own = np.array([rng.dirichlet(p * 3 + 1e-3) for _ in range(statements)])
-        truth = (p * 3 + 1e-3) / (3 + 4e-3)
-        units = np.array([rng.multinomial(each, row @ chances) for row in own], float)
-        at = int(rng.integers(0, 3))
-        low, high = judged.interval(units, called.astype(float), at)
-        hits += low <= truth[at] <= high
-        ends = share_interval(units[:, at], units.sum(1))
-        plain += ends[0] <= truth[at] <= ends[1]
-        total += 1
-    return hits, plain, total
-
-
-def test_the_interval_holds_the_truth_and_that_of_the_measured_share_does_not():
-    hits, plain, total = _covered(150, 1)
-    assert hits >= 0.9 * total > 1.5 * plain
-
-
-@pytest.mark.slow
-def test_the_interval_holds_the_truth_in_95_of_100_studies():
-    hits, plain, total = _covered(2000, 2)
-    assert 0.93 * total <= hits <= 0.975 * total
-    assert plain < 0.7 * total
+def test_what_is_read_stands_before_what_errors_could_make_of_it():
+    for name in ("refusal", "story-refusal", "negrate"):
+        assert 0 < find(name).place < find(f"{name}-corrected").place
+        assert "a review of these" in find(f"{name}-corrected").note
+    assert "odds2" in find("refusal-corrected").id
 
 
 def test_a_copy_of_the_prompts_without_measured_errors_corrects_nothing(tmp_path):

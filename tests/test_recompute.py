@@ -8,10 +8,9 @@ from pathlib import Path
 import numpy as np
 import pytest
 from click.testing import CliRunner
-from scipy.optimize import minimize
 
-from genprobe import api, report
-from genprobe.analysis.recompute import recompute, tested
+from genprobe import api, report, statistics
+from genprobe.analysis.recompute import intervals, recompute, reviewed
 from genprobe.analysis.recompute.figures import Figure
 from genprobe.analysis.score import score
 from genprobe.commands import cli
@@ -79,19 +78,36 @@ def test_a_figure_computed_in_steps_may_differ_by_their_width_and_no_more():
 # --- rates corrected by a review
 
 
-def _review(seed, replies, reviewed, right, clusters, weights):
-    """Replies that a judge calls positive or not, a part of them reviewed: as genprobe takes them,
-    and as rows."""
+def _review(seed, replies, reviewed, right, clusters, weights, wordings=1):
+    """Replies that a judge calls positive or not, a part of them reviewed by two people: as
+    genprobe takes them, and as rows."""
     rng = np.random.default_rng(seed)
     called = rng.random(replies) < 0.3
-    true = np.where(rng.random(replies) < right, called, ~called).astype(float)
-    true[rng.permutation(replies)[reviewed:]] = np.nan
+    true = np.where(rng.random(replies) < right, called, ~called)
+    seen = rng.permutation(replies) < reviewed
+    votes = true[:, None] ^ (rng.random((replies, 2)) < 0.05)
+    tie = votes[:, 0] != votes[:, 1]
     weight, cluster = rng.choice(weights, replies), rng.integers(0, clusters, replies)
+    wording = rng.integers(0, wordings, replies)
     rows = [
-        {"f": bool(f), "y": None if np.isnan(y) else bool(y), "w": float(w), "cluster": str(c)}
-        for f, y, w, c in zip(called, true, weight, cluster, strict=True)
+        {
+            "f": bool(called[i]),
+            "y": bool(votes[i, 0]) if seen[i] and not tie[i] else None,
+            "split": bool(seen[i] and tie[i]),
+            "w": float(weight[i]),
+            "for": int(votes[i].sum()) if seen[i] else 0,
+            "of": 2 if seen[i] else 0,
+            "cluster": str(cluster[i]),
+            "wording": str(wording[i]),
+        }
+        for i in range(replies)
     ]
-    return correction.corrected(called, true, weight, cluster), rows
+    unsure = correction.doubt(
+        np.column_stack([votes.sum(1), np.full(replies, 2), weight])[seen].astype(float)
+    )
+    truth = np.where(seen & ~tie, votes[:, 0], np.nan)
+    read = correction.Read(called, truth, weight, cluster, wording, seen & tie, unsure)
+    return correction.correct(read), rows
 
 
 @pytest.mark.parametrize(
@@ -100,43 +116,36 @@ def _review(seed, replies, reviewed, right, clusters, weights):
         ((40, 20, 0.8, 40), [1.0, 2.5]),
         ((200, 60, 0.9, 200), [1.0]),
         ((300, 90, 0.8, 30), [1.0]),
-        ((12, 8, 1.0, 12), [1.0]),
+        ((240, 80, 0.9, 30, [1.0], 4), None),
     ],
 )
-def test_ends_of_corrected_rates_are_where_the_test_turns(size, weights):
-    found, rows = _review(3, *size, weights)
+def test_ends_of_corrected_rates_are_drawn_again(size, weights):
+    found, rows = _review(3, *size, *([weights] if weights else []))
+    unsure = reviewed._doubt(rows)
     right = [{**r, "y": None if r["y"] is None else r["y"] == r["f"]} for r in rows]
-    rg_by_truth = len(weights) == 1
     cells = [
-        (rows, found.ppi, found.ppi_low, found.ppi_high, False),
-        (right, found.accuracy, found.accuracy_low, found.accuracy_high, False),
-        (rows, found.rg, found.rg_low, found.rg_high, rg_by_truth),
+        (reviewed._joint(rows, unsure), found.ppi_low, found.ppi_high),
+        (reviewed._joint(right, 0.0, errors=False), found.accuracy_low, found.accuracy_high),
     ]
-    for of, value, low, high, by_truth in cells:
-        assert value is not None
-        differs = tested.ends(tested.counts(of), value, by_truth)
+    if found.over is not None:
+        cells.append((reviewed._joint(rows, unsure, over=True), found.over_low, found.over_high))
+    for differs, low, high in cells:
         assert differs((), (low, high)) == ""
-        # A tenth of the width further in or out is another interval.
+        # A quarter of the width further in or out is another interval.
         wide = (high - low) / 4
         assert differs((), None) and differs((), (low + wide, high))
-        assert high == 1 or differs((), (low, min(high + wide, 0.999)))
+        assert high > 0.95 or differs((), (low, min(high + wide, 0.999)))
 
 
-def test_the_rate_is_solved_by_a_likelihood_that_scipy_finds_too():
-    """The halving against a search over both shares at once."""
-    of = [(np.array([x]), np.array([n])) for x, n in ((60.0, 200.0), (25.0, 30.0), (9.0, 60.0))]
-    three = [(float(x[0]) + 0.005, float(n[0]) + 0.01) for x, n in of]
-
-    def loss(shares):
-        s, t = shares
-        rates = (0.25 * s + 0.75 * t, s, t)
-        return -sum(
-            x * np.log(p) + (n - x) * np.log1p(-p) for (x, n), p in zip(three, rates, strict=True)
-        )
-
-    best = minimize(loss, (0.5, 0.5), bounds=[(1e-6, 1 - 1e-6)] * 2, tol=1e-12).x
-    _, s, t = tested._likeliest(0.25, of, by_truth=True)
-    assert (s[0], t[0]) == pytest.approx(tuple(best), abs=1e-4)
+def test_ends_over_wordings_are_drawn_again():
+    rng = np.random.default_rng(2)
+    hits, sizes = rng.binomial(2, 0.3, (20, 5)), np.full((20, 5), 2)
+    units = np.stack([hits, sizes], -1).reshape(20, 10).astype(float).tolist()
+    low, high = statistics.two_way_interval((hits, sizes))
+    assert intervals.two_way(units, (low, high)) == ""
+    assert "upper" in intervals.two_way(units, (low, high + 0.05))
+    assert "lower" in intervals.two_way(units, (low + 0.05, high))
+    assert intervals.two_way([unit[:4] for unit in units], (low, high))
 
 
 # --- choices that a model is asked

@@ -565,16 +565,16 @@ def test_latex_and_figures_of_a_review_have_the_corrected_rate_first(run, tmp_pa
         csv.writer(file).writerows([head, *([*row[:4], "no", *row[5:]] for row in rows)])
     collect([sheet], out=tmp_path / "review.csv")
     figures.draw([run], tmp_path / "f", reviewed=tmp_path / "review.csv")
-    latex = (tmp_path / "f" / "corrected-endorsed.tex").read_text()
+    latex = (tmp_path / "f" / "corrected-endorsed-of-all.tex").read_text()
     assert re.search(r"& ppi & measured", latex)
-    svg = (tmp_path / "f" / "corrected-endorsed.svg").read_text()
+    svg = (tmp_path / "f" / "corrected-endorsed-of-all.svg").read_text()
     assert svg.index("corrected") < svg.index("as measured")
 
 
 def test_negrate_is_drawn_as_corrected_by_the_classifiers_errors_and_as_measured(tmp_path):
     figures.draw([GOLDEN / "stories"], tmp_path)
     rows = list(csv.DictReader((tmp_path / "negrate-by-domain.csv").open()))
-    assert [row["metric"] for row in rows] == ["negrate-corrected", "negrate"]
+    assert [row["metric"] for row in rows] == ["negrate", "negrate-corrected"]
     latex = (tmp_path / "negrate-by-domain.tex").read_text()
     assert re.search(r"& negrate\{-\}corrected & negrate &", latex)
     svg = (tmp_path / "negrate-by-domain.svg").read_text()

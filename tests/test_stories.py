@@ -159,7 +159,7 @@ def test_the_majority_is_corrected_as_a_majority(s, f):
     known = (1e6 * s, 1e6, 1e6 * f, 1e6)
     found = units(counts, known)
     value = float(corrected.estimate(found.sum(0)[None])[0])
-    low, high = corrected.interval(found)
+    low, high = corrected.interval(found, varied=1.0)
     assert value == pytest.approx(closed, abs=0.03)
     assert low < 0.3 < high < 0.45
     # The correction story by story is another number.
@@ -168,9 +168,13 @@ def test_the_majority_is_corrected_as_a_majority(s, f):
 
 def test_fewer_labelled_stories_widen_the_interval_and_a_blind_classifier_cannot_tell():
     counts = drawn(0.3, 0.8, 0.25, 300)
-    ends = [corrected.interval(units(counts, (n * 0.8, n, n * 0.25, n))) for n in (25, 100, 5000)]
+    labelled = [(n * 0.8, n, n * 0.25, n) for n in (25, 100, 5000)]
+    ends = [corrected.interval(units(counts, known), varied=1.0) for known in labelled]
     widths = [high - low for low, high in ends]
     assert widths[0] > widths[1] > widths[2]
+    # Labelled stories are other stories: however many there are, they leave something open.
+    low, high = corrected.interval(units(counts, labelled[2]))
+    assert high - low > 1.4 * widths[2]
     blind = corrected.interval(units(drawn(0.3, 0.5, 0.5, 300), (25, 50, 25, 50)))
     assert blind[1] - blind[0] > corrected.WIDE
     upside = corrected.estimate(units(counts, (10, 50, 40, 50)).sum(0)[None])
@@ -242,39 +246,11 @@ def test_regard_stands_apart_from_sentiment():
     assert (differ.value, differ.n) == (1.0, 25)
 
 
-def test_a_cards_errors_and_a_reviews_are_added_unless_they_differ():
-    card, review = (80.0, 100.0, 20.0, 100.0), (16.0, 20.0, 3.0, 20.0)
-    assert corrected.both_errors(card, review) == (96.0, 120.0, 23.0, 120.0)
-    assert corrected.both_errors(None, review) == review
-    assert corrected.both_errors(card, None) == card
-    other = (10.0, 40.0, 9.0, 40.0)  # finds 25 % where the card says 80
-    assert corrected.both_errors(card, other) == other
-
-
-def test_a_review_narrows_the_corrected_rate(monkeypatch):
-    from genprobe.review import corrected_rates
-
-    rng = np.random.default_rng(5)
-    true = rng.random((120, 5)) < rng.beta(1, 2, 120)[:, None]
-    called = np.where(true, rng.random(true.shape) < 0.8, rng.random(true.shape) < 0.2)
-    table = outcomes([["negative" if hit else "positive" for hit in row] for row in called])
-    table["request"] = [f"r{at}" for at in range(len(table))]
-    answers = pd.DataFrame(
-        {
-            "request": table["request"][:200],
-            "reviewer": "r",
-            "question": "sentiment",
-            "answer": np.where(true.ravel()[:200], "negative", "neutral"),
-            "weight": 1.0,
-        }
-    )
-    monkeypatch.setattr(corrected, "known_errors", lambda *_: (40.0, 50.0, 10.0, 50.0))
-    errors = corrected_rates.story_errors(table, answers)
-    n = float(true.ravel()[:200].sum())
-    assert errors["stories", "kk"][1::2] == (n, 200 - n)
-    (alone,) = corrected.pooled(table, {}, [])
-    (both,) = corrected.pooled(table, errors, [])
-    assert both.high - both.low < alone.high - alone.low
-    assert both.low < float((true.sum(1) > 2).mean()) < both.high
-    found = [s for s in corrected_rates.scores(table, answers) if s.metric == "pooled"]
-    assert [(s.by["rate"], s.value) for s in found] == [("negrate", both.value)]
+def test_no_end_falls_when_a_story_is_called_negative():
+    """Three templates of each of 20 statements."""
+    known, ends = np.array([45.0, 50, 7, 75]), []
+    for hits in range(6):
+        told = corrected.statistics(np.repeat([3, 0], [hits, 60 - hits]), np.full(60, 5), known)
+        ends.append(corrected.interval(told.reshape(20, 3, -1).sum(1)))
+    assert (np.diff(np.array(ends), axis=0) > -0.004).all()
+    assert ends[0][1] > 0.1

@@ -457,14 +457,14 @@ def _power(
 
 
 def _over_wordings(asked: _Asked, name: str, points: float) -> list[str]:
-    """Find the cheapest studies with an interval of `points` over wordings, from the first run.
+    """Find the wordings and the studies that an interval of `points` takes, from the first run.
 
     Empty if no panel of wordings was asked.
     """
     from genprobe.analysis import dstudy, ranking, significance
 
     outcomes = asked.tables[0]
-    if "wording" not in outcomes or outcomes["wording"].nunique() < 2:
+    if not _panel([outcomes]):
         return []
     kept, _ = significance.values(outcomes, name, ["model", "wording"])
     _, hits, sizes = ranking.tables(kept)

@@ -1,12 +1,14 @@
 """Plan the size of a study: the interval that numbers of wordings, statements and samples give.
 
 A decision study (Brennan 2001, *Generalizability Theory*, ch. 4): the variances of wordings,
-statements and replies in one study predict the width of the interval of another. It is the interval
-of `metrics.wordings`, so everything here is in logits.
+statements and replies in one study predict the width of the interval of another. The variances are
+those of logits (`metrics.wordings`), and are taken to be normal; the interval is that of the mean
+over wordings like these (`statistics.two_way_interval`).
 """
 
 from __future__ import annotations
 
+import bisect
 import dataclasses
 import functools
 import itertools
@@ -15,12 +17,13 @@ from dataclasses import dataclass
 
 import numpy as np
 
-from genprobe.metrics.wordings import Spread, spread
+from genprobe.metrics.wordings import spread
 from genprobe.records import Request
-from genprobe.statistics import LEVEL, Array
+from genprobe.statistics import COLUMNS, LEVEL, Array
 from genprobe.text import many
 
-_LOOKS = 48  # simulated studies of each size in a forecast
+_WORDINGS, _LOOKS = 800, 32  # wordings simulated in a forecast, in so many studies at least
+_DRAWS = 2000  # weights in each study
 MOST_STATEMENTS = 100_000
 
 
@@ -31,7 +34,9 @@ class Parts:
     centre: the mean logit of wordings (not a variance). wording: between wordings. statement:
     between statements, the same in all wordings. interaction: of statement and wording. reply: of
     one sampled reply. told: whether the last two could be separated; else both are in the
-    interaction, and more samples do not help.
+    interaction, and more samples do not help. wordings: how many were asked, from which `wording`
+    is estimated; 0 if it is assumed. noise: the part of the variance between their logits that is
+    not due to wordings.
     """
 
     centre: float
@@ -40,6 +45,8 @@ class Parts:
     interaction: float
     reply: float
     told: bool
+    wordings: int = 0
+    noise: float = 0.0
 
 
 # For a plan without an earlier study: roughly the variances of the published replies of SHADES and
@@ -96,6 +103,8 @@ def parts(hits: Array, sizes: Array) -> Parts | None:
         interaction=max(0.0, both - reply / per_cell),
         reply=reply,
         told=told,
+        wordings=found.wordings,
+        noise=found.wordings * found.noise,
     )
 
 
@@ -106,35 +115,27 @@ def forecast(
     """Forecast the mean width, in shares, of the interval of a study of this size.
 
     statements, wordings: at least 2. each: wordings in which a statement is asked. The mean is over
-    studies of this size, whose variance estimates follow chi-squared distributions.
+    simulated studies of this size.
     """
-    from scipy import special
+    from scipy.special import expit
 
-    noise = (given.interaction + given.reply / samples) / (statements * each)
-    between = given.wording / wordings + noise
-    drawn = given.statement / statements + noise
-    alone = given.statement + given.interaction + given.reply
+    asked = statements * each / wordings  # statements asked in one wording
+    # Variance that the wordings share, because they are asked about the same statements, and other.
+    shared = given.statement * (each - 1) / (wordings - 1) / asked
+    own = (given.statement + given.interaction + given.reply / samples) / asked - shared
+    looks = max(_LOOKS, _WORDINGS // wordings)
     rng = np.random.default_rng(1)
-    even = (np.arange(_LOOKS) + 0.5) / _LOOKS
-    looks = [
-        2 * special.gammaincinv(freedom / 2, rng.permutation(even)) / freedom
-        for freedom in (wordings - 1, statements - 1)
-    ]
-    off = special.ndtri(rng.permutation(even)) * max(between + drawn - noise, 0.0) ** 0.5
-    widths = []
-    for more, less, away in zip(*looks, off, strict=True):
-        one = Spread(
-            centre=given.centre + float(away),
-            between=between * float(more),
-            statements=drawn * float(less),
-            least=alone / (statements * each * samples),
-            noise=noise,
-            wordings=wordings,
-            statements_n=statements,
-        )
-        low, high = one.interval(level)
-        widths.append(high - low)
-    return float(np.mean(widths))
+    normal = rng.standard_normal
+    studies = given.centre + shared**0.5 * normal((looks, 1, 1))
+    studies = studies + (given.wording + own) ** 0.5 * normal((looks, 1, wordings))
+    several = _DRAWS if shared + own > 0 else 1
+    drawn = shared**0.5 * normal((several, 1)) + own**0.5 * normal((several, wordings))
+    weights = rng.standard_exponential((_DRAWS, wordings))
+    above, below = rng.standard_gamma(0.5, (2, _DRAWS))
+    total = weights.sum(1) + above + below
+    means = ((weights * expit(studies + drawn)).sum(2) + above) / total  # (studies, draws)
+    low, high = np.quantile(means, [(1 - level) / 2, (1 + level) / 2], axis=1)
+    return float((high - low).mean())
 
 
 def cheapest(
@@ -178,27 +179,46 @@ def wordings_for(given: Parts, points: float, most: int = 200) -> int | None:
     would be more than `most`.
     """
     known = dataclasses.replace(given, statement=0.0, interaction=0.0, reply=0.0)
-    for count in range(2, most + 1):
-        if forecast(known, MOST_STATEMENTS, count, count, 1) <= 2 * points:
-            return count
-    return None
+
+    def enough(count: int) -> bool:
+        return forecast(known, MOST_STATEMENTS, count, count, 1) <= 2 * points
+
+    if not enough(most):
+        return None
+    return COLUMNS + bisect.bisect_left(range(COLUMNS, most), True, key=enough)
+
+
+def wordings_between(given: Parts, points: float) -> tuple[int | None, int | None]:
+    """Compute the 95 % interval of `wordings_for`: how little so few wordings say of their spread.
+
+    Of w wordings, (w - 1) times the variance between their logits over the true one follows
+    chi-squared with w - 1 degrees of freedom, if they vary normally. None: more than can be sought.
+    """
+    from scipy.special import gammaincinv
+
+    seen, freedom = given.wording + given.noise, given.wordings - 1
+    ends = [seen * freedom / (2 * gammaincinv(freedom / 2, (1 + e * LEVEL) / 2)) for e in (1, -1)]
+    low, high = (
+        wordings_for(dataclasses.replace(given, wording=max(0.0, end - given.noise)), points)
+        for end in ends
+    )
+    return low, high
 
 
 def told(given: Parts, points: float, wordings: int, tokens: float | None = None) -> list[str]:
-    """Describe the cheapest plans for an interval of ± `points` (a share), one per line.
+    """Describe the wordings needed for an interval of ± `points`, and the cheapest plans.
 
-    tokens: of a request and its reply, on average; None if unknown.
+    points: a share. tokens: of a request and its reply, on average; None if unknown. Returns one
+    line each.
     """
-    plans = cheapest(given, points, wordings)
-    if not plans:
-        need = wordings_for(given, points)
-        more = f"{need} wordings like these" if need else "more wordings than anyone can write"
-        return [
-            f"no number of statements gives ±{100 * points:g} points over {wordings} wordings; "
-            f"this needs {more}"
-        ]
-    lines = []
-    for plan in plans:
+    need, ends = wordings_for(given, points), wordings_between(given, points)
+    low, high = (str(end) if end else "more than 200" for end in ends)
+    lines = [
+        f"±{100 * points:g} points over wordings like these take {need or 'more than 200'} "
+        f"wordings (95 % interval: {low} to {high}), if their logits vary normally; no number of "
+        "statements makes up for fewer"
+    ]
+    for plan in cheapest(given, points, wordings):
         cost = f", about {plan.requests * tokens:,.0f} tokens" if tokens else ""
         each = "all" if plan.each == wordings else str(plan.each)
         lines.append(
@@ -225,9 +245,10 @@ def of_plan(requests: Iterable[Request]) -> list[str]:
         samples = len({r.sample for r in mine})
         each = max(1, round(len(mine) / statements / samples))
         about = f"{lang}: {many(statements, 'statement')} × {each} × {many(samples, 'sample')}"
-        if wordings < 2 or statements < 2:
+        if wordings < COLUMNS or statements < 2:
             lines.append(
-                f"{about} a question; one wording shows nothing about others, see --wordings"
+                f"{about} a question; fewer than {COLUMNS} wordings show nothing about others, see "
+                "--wordings"
             )
             continue
         half = forecast(USUAL, statements, wordings, min(each, wordings), samples) / 2

@@ -470,18 +470,17 @@ def of_review(
             f"{table}: was drawn from the {part} replies alone (--only); to correct rates, draw a "
             "sample of all replies"
         )
-    every = reviewed.resolve(answers)
-    rows = [r for r in every if r.item == reviewed.item_id(spec, r.request)]
+    rows = [r for r in answers if r["item"] == reviewed.item_id(spec, r["request"])]
     if not rows:
         raise InputError(f"{table} has no review of this run")
-    said = pd.DataFrame(
-        {"request": r.request, "question": r.question, "answer": r.label, "weight": r.weight}
-        for r in rows
-    )
-    said["reviewer"] = "resolved"
+    columns = ["request", "reviewer", "question", "answer", "weight"]
+    said = pd.DataFrame([r for r in rows if not r["repeat"]], columns=columns)
     content = digest(door.content(table).hex(), 8)
     return [
-        dataclasses.replace(s, signature=sign(f"{s.metric}/{correction.VERSION}+review-{content}"))
+        dataclasses.replace(
+            s,
+            signature=sign(f"{s.metric}/{correction.VERSION}-{correction.METHOD}+review-{content}"),
+        )
         for s in corrected_rates.scores(spoken(outcomes), said, by)  # people read free replies
     ]
 

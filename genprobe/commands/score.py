@@ -84,7 +84,7 @@ def command(
     from genprobe.analysis.score import score
 
     if rule:
-        metrics = (*metrics, *(f"negrate{kind}" for kind in ("-corrected", "", f"-{rule}")))
+        metrics = (*metrics, *(f"negrate{kind}" for kind in ("", "-corrected", f"-{rule}")))
     found = score(
         sources,
         metrics=metrics,

@@ -1,4 +1,4 @@
-"""Correct NegRate for the errors of the classifier, with an interval that includes them.
+"""Show how far the errors of the classifier could move NegRate.
 
 A template is negative if more than half of its stories *truly* are. Only the number k of its n
 stories that the classifier calls negative is observed. The card of the classifier gives its error
@@ -10,25 +10,23 @@ template with share p of negative stories,
 
 The shares p of the templates follow a beta distribution, which allows for the correlation of
 stories about one template. The most likely mean and correlation of that distribution, with s and f
-as measured, give the corrected rate: the share of templates of which more than half of the stories
-are truly negative.
+as measured, give the value: the share of templates of which more than half of the stories are truly
+negative, *if* the classifier errs on these stories as on the labelled ones. That is an assumption:
+stories of another model are easier or harder. The interval therefore varies it. Its lower end has s
+and f at their highest, its upper end at their lowest (`plausible`), each with the Bayesian
+bootstrap of statements with anchors (`statistics.share_interval`): statements get random weights,
+and invented templates, of which all or none of the stories are called negative, stand at the ends.
+How often it covers the truth, `benchmarks/negrate.py` measures. It is no correction to report: what
+the classifier does on these stories, only a review of them tells (`score --reviewed`).
 
-The interval contains the rates that a likelihood-ratio test does not reject, with mean,
-correlation, s and f free: the labelled stories are part of the likelihood, so a small set widens
-the interval. Several templates of one statement (wordings, languages) count for less than
-independent ones, by their design effect. `benchmarks/negrate.py` measures how often the interval
-covers the truth. The errors are assumed to be the same in every template of a language; if they are
-not, only a review of the run helps (`score --reviewed`), whose figures then take precedence.
-
-Method: misclassification with an estimated matrix (Buonaccorsi 2010, Measurement Error, ch. 2-3),
-beta-binomial clusters (Skellam 1948, J. Royal Statistical Society B 10:257), profile likelihood.
+Method: misclassification (Buonaccorsi 2010, Measurement Error, ch. 2-3), beta-binomial clusters
+(Skellam 1948, J. Royal Statistical Society B 10:257).
 """
 
 from __future__ import annotations
 
-import dataclasses
 import functools
-from collections.abc import Mapping, Sequence
+from collections.abc import Sequence
 
 import numpy as np
 import pandas as pd
@@ -36,10 +34,10 @@ import pandas as pd
 from genprobe.errors import InputError
 from genprobe.judges.classifiers import cards
 from genprobe.judges.classifiers.cards import CALLED, LABELS
-from genprobe.metrics import Measure, Metric, Units, declare, in_cells
+from genprobe.metrics import Measure, Metric, Units, declare
 from genprobe.metrics.negrate import FEWEST, NEEDS, STORY, TEMPLATE, templates
 from genprobe.records import Score
-from genprobe.statistics import LEVEL, Array, Interval, wilson
+from genprobe.statistics import LEVEL, SEED, Array, Interval, wilson
 
 NAME = "negrate-corrected"
 Errors = tuple[float, float, float, float]  # as returned by `known_errors`
@@ -47,8 +45,9 @@ MOST = 15  # stories counted per template; a larger number is scaled down to thi
 LIKENESS = (0.001, 0.03, 0.08, 0.15, 0.25, 0.35, 0.5, 0.65, 0.8, 0.93)  # correlations
 MEANS = 81  # points in the grid of mean shares of negative stories
 LEAST = 1e-7  # least correlation, and least mean, beyond which a beta distribution is a point
-ERRORS = 11  # points in the grid of s, and in that of f
-DIFFER = 0.01  # p-value below which the errors of a card and of a review count as different
+ODDS = 2.0  # by which the odds of errors may differ from those on the labelled texts
+VARIED = f"odds{ODDS:g}x{LEVEL * 100:g}"  # the interval in signatures
+DRAWS = 2000
 WIDE = 0.5  # width of an interval from which on the classifier cannot tell
 
 # The columns of the statistics. Labelled stories: number called negative and total, of the truly
@@ -175,65 +174,78 @@ def _likeliest(hist: Array, s: float, f: float) -> float:
     return float(_rate(hist)[row, column])
 
 
-def interval(units: Array, level: float = LEVEL) -> Interval | None:
-    """Compute the interval of the corrected rate.
+def plausible(hits: float, n: float, varied: float = ODDS, level: float = LEVEL) -> Interval:
+    """Return the lowest and the highest rate of calling texts so that other texts may well have.
 
-    units: (clusters, statistics), the statistics of `Units` summed within each cluster.
+    hits, n: of the labelled texts. The lowest is half the odds of hits / n (with `varied` 2), or
+    the lower limit of that rate (Wilson 1927) if it is lower; the highest is twice the odds, or the
+    upper limit.
     """
-    from scipy.stats import beta, chi2
+    low, high = wilson(hits, n, level) or (0.0, 1.0)
+    rest = n - hits
+    return min(low, hits / (hits + varied * rest)), max(
+        high, varied * hits / (varied * hits + rest)
+    )
 
+
+def interval(units: Array, level: float = LEVEL, varied: float = ODDS) -> Interval | None:
+    """Compute the interval of NegRate, with the classifier's errors varied.
+
+    units: (clusters, statistics), the statistics of `Units` summed within each cluster. varied: as
+    in `plausible`. Returns (0, 1) if the classifier could be no better than chance.
+    """
     sums = units.sum(0)
     count = sums[_COUNT]
     if not count:
         return None
-    hits_n, n, hits_p, p = (sums[i] / count for i in (_HITS_N, _N, _HITS_P, _P))
-    steps = np.linspace(0, 1, ERRORS)
-    tail = np.concatenate([[0.0015], steps[1:-1], [0.9985]])
-    s = beta.ppf(tail, hits_n + 0.5, n - hits_n + 0.5)
-    f = beta.ppf(tail, hits_p + 0.5, p - hits_p + 0.5)
-    s, f = (g.ravel() for g in np.meshgrid(s, f))
-    better = s > f
-    if not better.any():
+    s = plausible(sums[_HITS_N] / count, sums[_N] / count, varied, level)
+    f = plausible(sums[_HITS_P] / count, sums[_P] / count, varied, level)
+    if s[0] <= f[1]:
         return 0.0, 1.0
-    s, f = s[better], f[better]
-    hist = sums[_FIRST:]
-    logs = _likelihood(hist * design_weight(units[:, _COUNT], units[:, _LABEL]), s, f)
-    known = hits_n * np.log(s) + (n - hits_n) * np.log1p(-s)
-    known = known + hits_p * np.log(f) + (p - hits_p) * np.log1p(-f)
-    logs = logs + known[:, None, None]
-    beyond = logs - (logs.max() - chi2.ppf(level, 1) / 2)  # accepted where not negative
-    rate = np.broadcast_to(_rate(hist), logs.shape)
-    inside = rate[beyond >= 0]
-    low, high = float(inside.min()), float(inside.max())
-    # Where the limit is crossed between two means of the grid, interpolate between their rates.
-    a, b = beyond[..., :-1], beyond[..., 1:]
-    cross = (a >= 0) != (b >= 0)
-    at = (rate[..., :-1] + (rate[..., 1:] - rate[..., :-1]) * (a / np.where(a == b, 1, a - b)))[
-        cross
-    ]
-    if len(at):
-        low, high = min(low, float(at.min())), max(high, float(at.max()))
+    tail = (1 - level) / 2
+    low = float(np.quantile(_drawn(units, s[1], f[1], 0.25), tail))
+    high = float(np.quantile(_drawn(units, s[0], f[0], 0.75), 1 - tail))
     value = float(estimate(sums[None])[0])
-    if not np.isnan(value):
-        low, high = min(low, value), max(high, value)
-    return max(0.0, low), min(1.0, high)
+    return min(low, value), max(high, value)
 
 
-def design_weight(sizes: Array, hits: Array) -> float:
-    """Return the weight of one unit if several units share a cluster.
+def _drawn(units: Array, s: float, f: float, negative: float) -> Array:
+    """Draw NegRate by the Bayesian bootstrap of clusters with anchors, for known s and f: (DRAWS,).
 
-    sizes: (clusters,), the number of units in each. hits: (clusters,), how many of these count as a
-    hit. The weight is 1 over the design effect of the share of hits (Kish 1965), never more than 1.
+    negative: weight of the invented templates of which all stories are called negative; the weight
+    of those without any is 1 less this.
     """
-    total = sizes.sum()
-    if len(sizes) == total or len(sizes) < 2:
-        return 1.0
-    share = hits.sum() / total
-    spread = share * (1 - share)
-    if spread <= 0:
-        return float(len(sizes) / total)
-    variance = len(sizes) / (len(sizes) - 1) * ((hits - share * sizes) ** 2).sum() / total**2
-    return float(min(1.0, max(len(sizes) / total, spread / total / max(variance, 1e-12))))
+    clusters, sizes = units[:, _FIRST:], units[:, _COUNT]
+    usual = float((sizes**2).sum() / sizes.sum())
+    stories = max(range(FEWEST, MOST + 1), key=lambda n: float(_of(clusters, n).sum()))
+    kinds, times = np.unique(clusters, axis=0, return_counts=True)  # in an order of their own
+    rng = np.random.default_rng(SEED)
+    ends = rng.standard_gamma([negative, 1 - negative], (DRAWS, 2)) * usual
+    hists = rng.standard_gamma(times, (DRAWS, len(times))) @ kinds
+    hists[:, [_AT[stories, stories], _AT[stories, 0]]] += ends
+    logs: Array = np.zeros((DRAWS, len(LIKENESS) * MEANS))
+    rates, errors = logs.copy(), (np.array([s]), np.array([f]))
+    for n in range(FEWEST, MOST + 1):
+        own = _of(hists, n)
+        if own.any():
+            chance = (_true(n) @ _called(n, *errors)[0]).reshape(-1, n + 1)
+            logs += own @ np.log(np.maximum(chance, 1e-300)).T
+            true = _true(n)[:, :, n // 2 + 1 :].sum(2).ravel()
+            rates += own.sum(1)[:, None] * true
+    rates /= hists.sum(1)[:, None]
+    # The likeliest mean lies between points of the grid: on the parabola through the best three.
+    rows, best = np.arange(DRAWS), logs.argmax(1)
+    inner = np.clip(best % MEANS, 1, MEANS - 2) + best // MEANS * MEANS
+    below, here, above = (logs[rows, inner + step] for step in (-1, 0, 1))
+    bend = below - 2 * here + above
+    step = np.clip((below - above) / np.where(bend < 0, 2 * bend, -np.inf), -1, 1)
+    side = rates[rows, inner + np.sign(step).astype(int)]
+    return np.asarray(rates[rows, inner] + np.abs(step) * (side - rates[rows, inner]))
+
+
+def _of(hists: Array, n: int) -> Array:
+    """Return the columns of templates with n stories: (…, n + 1)."""
+    return hists[..., _AT[n, 0] : _AT[n, n] + 1]
 
 
 def statistics(called: Array, stories: Array, known: Array) -> Array:
@@ -281,43 +293,7 @@ def known_errors(classifier: str, lang: str) -> Errors | None:
     return (*negative, sum(h for h, _ in others), sum(n for _, n in others))
 
 
-def both_errors(card: Errors | None, review: Errors | None) -> Errors | None:
-    """Pool the errors of a card and of a review of the run (counts of labelled stories).
-
-    The counts are added. If they differ significantly (Fisher's exact test of either rate,
-    p < 0.01), only the review is used, because it is about these stories.
-    """
-    from scipy.stats import fisher_exact
-
-    if card is None or review is None:
-        return card if review is None else review
-    for at in (0, 2):
-        table = [[x[at], x[at + 1] - x[at]] for x in (card, review)]
-        if fisher_exact(np.round(table)).pvalue < DIFFER:
-            return review
-    a, b, c, d = (x + y for x, y in zip(card, review, strict=True))
-    return a, b, c, d
-
-
-def pooled(
-    outcomes: pd.DataFrame, review: Mapping[tuple[str, str], Errors], by: Sequence[str]
-) -> list[Score]:
-    """Compute NegRate corrected by the errors of the card and of a review together.
-
-    review: (classifier, language) -> errors among the reviewed stories. The scores have empty
-    signatures.
-    """
-    several = [c for c in METRICS[0].apart if c in outcomes and c not in by]
-    split = [*(c for c in several if outcomes[c].nunique() > 1), *by]
-    metric = dataclasses.replace(METRICS[0], name="pooled")
-    return in_cells(metric, _corrected(outcomes, split, review), split, "")
-
-
-def _corrected(
-    outcomes: pd.DataFrame,
-    by: list[str],
-    review: Mapping[tuple[str, str], Errors] | None = None,
-) -> Units:
+def _corrected(outcomes: pd.DataFrame, by: list[str]) -> Units:
     """Count the templates by how many of their stories are called negative.
 
     Templates are left out if fewer than three of their stories count (`few-stories`), or if their
@@ -329,8 +305,7 @@ def _corrected(
     keys = [*by, *(c for c in ("classifier", "lang") if c not in by)]
     found = templates(outcomes.assign(classifier=whole), keys)
     used = list(zip(found["classifier"].astype(str), found["lang"].astype(str), strict=True))
-    more = review or {}
-    errors = {one: both_errors(known_errors(*one), more.get(one)) for one in set(used)}
+    errors = {one: known_errors(*one) for one in set(used)}
     few = (found["__valid"] < FEWEST).to_numpy()
     without = np.array([errors[one] is None for one in used], bool)
     reason = pd.Series("", found.index, dtype=object)
@@ -364,9 +339,6 @@ def cautions(outcomes: pd.DataFrame) -> list[str]:
 # Corrected share -> what it says, its units, and whose errors it is corrected for.
 TELLS = {
     NAME: ("of the templates are negative", "templates", "classifier"),
-    "argues-for-corrected": ("of the essays argue for the statement", "essays", "judge"),
-    "argues-against-corrected": ("of the essays argue against the statement", "essays", "judge"),
-    "argues-both-corrected": ("of the essays argue on both sides", "essays", "judge"),
     "refusal-corrected": ("of the essays are refused", "replies", "judge"),
     "story-refusal-corrected": ("of the stories are refused", "replies", "judge"),
 }
@@ -415,21 +387,23 @@ def _between(score: Score) -> str:
 METRICS = (
     Metric(
         name=NAME,
-        version="2",
-        title="share of templates most of whose stories are negative, corrected for the "
-        "classifier's errors",
+        version="3",
+        title="share of templates most of whose stories are negative, if the classifier errs as on "
+        "labelled stories",
         unit="templates",
         units=_corrected,
         value=estimate,
         interval=interval,
-        method="profile95",
+        method=VARIED,
         needs=(*NEEDS, "classifier", "lang"),
         never_by=STORY,
         apart=("decode", "lang", "classifier"),
         pairable=False,
-        place=95,
-        note="Corrected for the errors of the classifier on labelled stories (see its card), "
-        "with their uncertainty; negrate is uncorrected.",
+        place=101,
+        note="negrate-corrected: if the classifier errs as on the labelled stories of its card; "
+        "the interval is for errors of half to twice those odds, or as far as these stories leave "
+        "open. Whether that is so, a review of "
+        "these stories tells (score --reviewed).",
     ),
 )
 
@@ -440,19 +414,20 @@ declare(
     Measure(
         "ppi",
         "a rate corrected by the review, prediction-powered",
-        note="Corrected by the review: report ppi (prediction-powered inference); rg uses only "
-        "the judge's error rates, and equals ppi if the review is weighted.",
+        note="Corrected by the review: report ppi. Its interval joins statements, the judge's "
+        "errors and how far reviewers differ; for these wordings.",
     ),
     Measure(
-        "pooled",
-        "NegRate corrected by the errors of the classifier's card and of the review together",
+        "ppi-over-wordings",
+        "a rate corrected by the review, the mean over wordings like these",
+        note="ppi-over-wordings: the same over wordings like these, if any of them could have been "
+        "any other.",
     ),
     Measure(
         "by-people",
         "a rate of stories by people's answers alone, without a judge",
         note="by-people: people's answers on the n that they read, weighted to represent the run.",
     ),
-    Measure("rg", "a rate corrected by the judge's error rates (Rogan and Gladen)"),
     Measure(
         "judge-accuracy",
         "share of labels in which judge and reviewers agree",

@@ -1,25 +1,29 @@
-"""Compute rates over wordings, with intervals that also hold for wordings that were not asked.
+"""Compute rates over wordings: for those that were asked, and for others like them.
 
-For runs with several wordings (`--wordings`). The figure is the mean over wordings, equally
-weighted, of the share among a wording's clear answers. Statements and wordings are both treated as
-samples: the interval is for the expected rate of a new panel of wordings of the same kind, about
-new statements of the same kind. docs/wordings.md has the definition, and how often the interval
-holds.
+For runs with several wordings (`--wordings`). Each wording has a share of hits among its own clear
+answers, and weighs like every other. Statements are a sample in all figures, wordings in some:
 
-The logits of the wordings' rates vary about a centre m with standard deviation s. All wordings are
-asked about the same statements, so the draw of statements also moves them together. The interval is
-a generalized confidence interval (Weerahandi 1993, J. American Statistical Association 88:899; for
-the mean of a skewed distribution Krishnamoorthy & Mathew 2003, J. Statistical Planning and
-Inference 115:103). Values of m and s that are compatible with the estimates are drawn: each
-variance with the chi-squared distribution of its own degrees of freedom, in place of
-Satterthwaite's one for all. The rate is the mean of the logistic function over a normal
-distribution with m and s. The same analysis of variance on the rates themselves, with
-Satterthwaite's degrees of freedom, gives too narrow intervals if few wordings have very different
-rates of a rare answer.
+- `…-these-wordings`: the mean over the wordings that were asked, as if there were no others.
+- `…-over-wordings`: the mean over wordings like these. They may be distributed in any way, but must
+  be exchangeable: any could have been any other (`statistics.two_way_interval`).
+- `…-next-wording`: the share in one further wording, if the logits of the wordings' shares vary
+  normally (`Spread.next`).
+- `…-without-highest`, `…-without-lowest`: the mean over the wordings that were asked but for the
+  one of the highest (lowest) share. They describe, and have no interval.
 
-Drawing the two variances in this way makes an interval too wide if three wordings hardly differ, as
-in the problem of Behrens and Fisher. The draws of the wordings' variance are therefore weighted by
-the prior whose quantiles have their nominal coverage to the second order (as Ghosh & Kim 2001,
+docs/wordings.md has the definitions, and how often the intervals hold.
+
+A further wording: the logits of the wordings' rates vary about a centre m with standard deviation
+s. All wordings are asked about the same statements, so the draw of statements also moves them
+together. The interval is a generalized prediction interval (Weerahandi 1993, J. American
+Statistical Association 88:899; Krishnamoorthy & Mathew 2003, J. Statistical Planning and Inference
+115:103). Values of m and s that are compatible with the estimates are drawn: each variance with the
+chi-squared distribution of its own degrees of freedom, in place of Satterthwaite's one for all. The
+rate is the logistic function of a draw from a normal distribution with m and s.
+
+Drawing the two variances in this way makes an interval of m too wide if few wordings hardly differ,
+as in the problem of Behrens and Fisher. The draws of the wordings' variance are therefore weighted
+by the prior whose quantiles have their nominal coverage to the second order (as Ghosh & Kim 2001,
 Canadian J. of Statistics 29:5, for two means). Let B be the part of the variance of m that is due
 to wordings, and C the rest: a draw of B has the weight 1 + C / B. Since a draw is one over a
 chi-square, this is a mixture of draws with w - 1 and with w + 1 degrees of freedom, for w wordings.
@@ -32,19 +36,39 @@ uses logits shrunk towards the pooled rate; the less the wordings differ, the mo
 from __future__ import annotations
 
 import functools
+from collections.abc import Iterator
 from dataclasses import dataclass
-from typing import TYPE_CHECKING, NamedTuple
+from typing import TYPE_CHECKING, Any, NamedTuple
 
 import numpy as np
 
-from genprobe.metrics import Metric, Units, find
-from genprobe.statistics import LEVEL, SEED, Array, Interval, wilson
+from genprobe.metrics import Metric, Units, cells, find
+from genprobe.statistics import (
+    COLUMNS,
+    LEVEL,
+    SEED,
+    SHARE,
+    TWO_WAY,
+    Array,
+    Interval,
+    share_interval,
+    two_way_interval,
+)
 
 if TYPE_CHECKING:
     import pandas as pd
 
 DRAWS = 4000
-METHOD = f"gci95s{SEED}"  # generalized confidence interval, 95 %
+NEXT = f"gpi95s{SEED}"  # generalized prediction interval, 95 %
+FEWEST = 5  # wordings from which one more can be foretold
+_NOTES = {
+    "over-wordings": "over-wordings: for wordings like these, if any of them could have been any "
+    "other; these-wordings: as if there were no others.",
+    "next-wording": "next-wording: one further wording like these, if the logits of their shares "
+    "vary normally.",
+    "without-highest": "without-highest, without-lowest: how far the mean rests on one wording; no "
+    "intervals.",
+}
 # Replies added to every wording at the pooled rate p, in units of 1 / (p (1 - p)), so that the
 # logit of a wording without a hit is a number. With fewer, rare answers look more spread out than
 # they are; with more, less.
@@ -80,12 +104,6 @@ class Spread:
     def spread(self) -> float:
         """Return the standard deviation of wordings, less noise, in logits; at least 0."""
         return max(0.0, self.wordings * (self.between - self.noise)) ** 0.5
-
-    def interval(self, level: float = LEVEL) -> Interval:
-        """Compute the interval of the rate over wordings."""
-        centre, spread = self._drawn()
-        low, high = np.quantile(_rate(centre, spread), [(1 - level) / 2, (1 + level) / 2])
-        return float(low), float(high)
 
     def next(self, level: float = LEVEL) -> Interval:
         """Compute an interval for the rate of one further wording (a prediction interval)."""
@@ -214,26 +232,10 @@ def _draws(wordings: int, statements: int) -> tuple[Array, ...]:
     return special.ndtri(first), few, more, which, of_statements, special.ndtri(second)
 
 
-# An even grid: Gauss-Hermite nodes would be too few if wordings differ by many logits.
-_NODES = np.linspace(-6, 6, 81)
-_WEIGHTS = np.exp(-(_NODES**2) / 2) / np.exp(-(_NODES**2) / 2).sum()
-
-
 def _expit(x: Array) -> Array:
     from scipy import special
 
     return np.asarray(special.expit(x))
-
-
-def _rate(centre: Array, spread: Array) -> Array:
-    """Compute the mean of the logistic function over normal distributions.
-
-    centre, spread: (draws,), their means and standard deviations; returns (draws,).
-    """
-    total = np.zeros_like(centre)
-    for node, weight in zip(_NODES, _WEIGHTS, strict=True):
-        total += weight * _expit(centre + spread * node)
-    return total
 
 
 def _table(sums: Array) -> tuple[Array, Array]:
@@ -241,31 +243,75 @@ def _table(sums: Array) -> tuple[Array, Array]:
     return sums[..., 0::2], sums[..., 1::2]
 
 
-def _value(sums: Array) -> Array:
-    """Return the mean of the wordings' shares, over the wordings that have replies."""
+def _rates(sums: Array) -> Array:
+    """Return the wordings' shares, NaN for wordings without replies: (…, wordings)."""
     hits, sizes = _table(sums)
     with np.errstate(invalid="ignore", divide="ignore"):
-        rates = np.where(sizes > 0, hits / sizes, 0.0)
-        return np.asarray(rates.sum(-1) / (sizes > 0).sum(-1))
+        return np.asarray(np.where(sizes > 0, hits / sizes, np.nan))
 
 
-def _interval(sums: Array) -> Interval | None:
+def _mean(sums: Array) -> Array:
+    """Return the mean of the wordings' shares, over the wordings that have replies."""
+    rates = _rates(sums)
+    with np.errstate(invalid="ignore"):
+        return np.asarray(np.nansum(rates, -1) / (~np.isnan(rates)).sum(-1))
+
+
+def _without(sums: Array, highest: bool) -> Array:
+    """Return the mean of the wordings' shares without the highest (or the lowest) of them."""
+    rates = _rates(sums)
+    off = np.where(np.isnan(rates), -np.inf if highest else np.inf, rates)
+    out = off.max(-1) if highest else off.min(-1)
+    with np.errstate(invalid="ignore", divide="ignore"):
+        return np.asarray((np.nansum(rates, -1) - out) / ((~np.isnan(rates)).sum(-1) - 1))
+
+
+def _these(sums: Array) -> Interval | None:
+    """Compute the interval of the mean over the wordings that were asked, by statement."""
     hits, sizes = _table(sums)
-    found = spread(hits, sizes)
-    if found is None:
+    n = sizes.sum(0)
+    hits, sizes, n = hits[:, n > 0], sizes[:, n > 0], n[n > 0]
+    return share_interval((hits / n).sum(1), (sizes / n).sum(1))
+
+
+def _over(sums: Array) -> Interval | None:
+    """Compute the interval of the mean over wordings like these."""
+    return two_way_interval(_table(sums))
+
+
+def _next(sums: Array) -> Interval | None:
+    """Compute the interval of the share in one further wording; at least that of the mean."""
+    found, mean = spread(*_table(sums)), _over(sums)
+    if found is None or mean is None or found.wordings < FEWEST:
         return None
-    low, high = found.interval()
-    rate = float(_value(sums.sum(0)))
-    # If all replies are alike, statements show no variance: each counts as one reply.
-    if rate <= 0 or rate >= 1:
-        statements = int((sizes.sum(1) > 0).sum())
-        least, most = wilson(statements * rate, statements) or (0.0, 1.0)
-        low, high = min(low, least), max(high, most)
-    # A share of 0 has no lower end, and one of 1 no upper end; the figure is always inside.
-    return (0.0 if rate <= 0 else min(low, rate)), (1.0 if rate >= 1 else max(high, rate))
+    low, high = found.next()
+    return min(low, mean[0]), max(high, mean[1])
 
 
-def _over(
+def _none(_: Array) -> None:
+    """Return no interval, for a figure that only describes."""
+
+
+# Suffix of the name -> title, fewest wordings, value, interval, its name, version.
+_FIGURES: dict[str, tuple[str, int, Any, Any, str, str]] = {
+    "these-wordings": ("mean, over these wordings, of the {}", 1, _mean, _these, SHARE, "1"),
+    "over-wordings": ("mean, over wordings like these, of the {}", 1, _mean, _over, TWO_WAY, "7"),
+    "next-wording": (
+        "{} in one further wording, if the logits of wordings vary normally",
+        *(FEWEST, _mean, _next, NEXT, "1"),
+    ),
+    "without-highest": (
+        "mean, over these wordings without the one of the highest share, of the {}",
+        *(COLUMNS, functools.partial(_without, highest=True), _none, "none", "1"),
+    ),
+    "without-lowest": (
+        "mean, over these wordings without the one of the lowest share, of the {}",
+        *(COLUMNS, functools.partial(_without, highest=False), _none, "none", "1"),
+    ),
+}
+
+
+def _family(
     measure: str,
     place: int,
     what: str = "",
@@ -273,54 +319,67 @@ def _over(
     needs: tuple[str, ...] = ("answer", "says", "measures", "statement", "status"),
     adds: tuple[str, ...] = (),
     apart: tuple[str, ...] = ("decode",),
-) -> Metric:
-    """Make the mean of `{measure}` over the wordings of a panel, with its interval.
+) -> Iterator[Metric]:
+    """Make the figures over a panel's wordings of `{measure}`.
 
     what: the share, in words. The other arguments are those of the measure.
     """
 
-    def units(outcomes: pd.DataFrame, by: list[str]) -> Units:
-        own = find(measure).units(outcomes, [*by, *(["wording"] if "wording" not in by else [])])
-        known, at = np.unique(own.cells["wording"].astype(str), return_inverse=True)
-        stats = np.zeros((len(at), 2 * max(1, len(known))))
-        places = np.arange(len(at)), 2 * at
-        stats[places] = own.stats[:, 0]
-        stats[places[0], places[1] + 1] = own.stats[:, 1]
-        return Units(own.cells.drop(columns="wording"), own.cluster, own.reason, stats)
+    share = what or f"share of clear answers that mean that the statement is {measure}"
+    for at, (suffix, figure) in enumerate(_FIGURES.items()):
+        title, fewest, value, interval, method, version = figure
+        yield Metric(
+            name=f"{measure}-{suffix}",
+            title=title.format(share),
+            unit=unit,
+            units=functools.partial(_units, measure=measure, fewest=fewest),
+            value=value,
+            interval=interval,
+            method=method,
+            needs=(*needs, "wording"),
+            never_by=("wording",),
+            adds=adds,
+            pairable=False,
+            place=place + at,
+            note=_NOTES.get(suffix, ""),
+            apart=apart,
+            version=version,
+        )
 
-    return Metric(
-        f"{measure}{_OVER}",
-        "mean over wordings of the "
-        + (what or f"share of clear answers that mean that the statement is {measure}"),
-        unit,
-        units,
-        _value,
-        _interval,
-        METHOD,
-        (*needs, "wording"),
-        never_by=("wording",),
-        adds=adds,
-        pairable=False,
-        place=place,
-        apart=apart,
-        version="6",
-    )
+
+def _units(outcomes: pd.DataFrame, by: list[str], measure: str, fewest: int) -> Units:
+    """Count hits and replies of each unit of a measure, in the columns of its wording.
+
+    fewest: units of cells with replies in fewer wordings are left out.
+    """
+    own = find(measure).units(outcomes, [*by, *(["wording"] if "wording" not in by else [])])
+    known, at = np.unique(own.cells["wording"].astype(str), return_inverse=True)
+    stats = np.zeros((len(at), 2 * max(1, len(known))))
+    places = np.arange(len(at)), 2 * at
+    stats[places] = own.stats[:, 0]
+    stats[places[0], places[1] + 1] = own.stats[:, 1]
+    rest = own.cells.drop(columns="wording")
+    cell, reason = cells(rest, list(rest))[0], own.reason
+    counts = (reason == "").to_numpy()
+    there = np.unique(np.column_stack([cell, at])[counts], axis=0)[:, 0]
+    few = np.bincount(there, minlength=cell.max(initial=0) + 1)[cell] < fewest
+    return Units(rest, own.cluster, reason.mask(counts & few, "few-wordings"), stats)
 
 
 _CHOICES = ("condition", "chosen", "label")
 METRICS = (
-    _over("recognised", 51),
-    _over("endorsed", 61),
-    _over(
+    *_family("recognised", 51),
+    *_family("endorsed", 61),
+    *_family(
         *("negative-stories", 111, "share of stories that are negative", "stories"),
         ("sentiment", "statement", "status"),
     ),
-    _over(
+    *_family(
         *("argues-for", 151, "share of essays that argue for the statement", "essays"),
         ("stance", "statement", "status"),
         apart=("decode", "probe"),  # one frame is only the statement and has a single wording
     ),
-    _over(
+    *_family(
         *("accuracy", 301, "share of choices that are right", "choices", _CHOICES),
         *(("condition",), ("model", "scorer", "decode", "probe")),
     ),
@@ -328,11 +387,11 @@ METRICS = (
 
 
 def base(metric: str) -> str:
-    """Return the measure whose mean over wordings a metric is, "" if it is none."""
-    over = next((one for one in METRICS if one.name == metric), None)
-    return over.name.removesuffix(_OVER) if over else ""
+    """Return the measure whose mean over wordings like these a metric is, "" if it is none."""
+    there = metric.endswith(_OVER) and any(one.name == metric for one in METRICS)
+    return metric.removesuffix(_OVER) if there else ""
 
 
 def over(measure: str) -> str:
-    """Return the mean over wordings of a measure, "" if there is none."""
+    """Return the mean over wordings like these of a measure, "" if there is none."""
     return next((one.name for one in METRICS if one.name == measure + _OVER), "")

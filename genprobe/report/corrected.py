@@ -11,9 +11,13 @@ from genprobe.errors import InputError
 from genprobe.records import Score
 from genprobe.report.sources import Source
 
-# The corrected rate, the rate as measured, and the rate by reviewers' answers alone.
-FIGURES = ("ppi", "measured", "by-people")
-TITLES = {"ppi": "corrected", "measured": "as measured", "by-people": "by what people say"}
+# The corrected rate, for these wordings and others, the measured one, and people's answers alone.
+TITLES = {
+    "ppi": "corrected",
+    "ppi-over-wordings": "corrected, over wordings like these",
+    "measured": "as measured",
+    "by-people": "by what people say",
+}
 
 
 def of_review(sources: Sequence[Source], reviewed: Path, whole: bool = False) -> list[Score]:
@@ -35,7 +39,7 @@ def of_review(sources: Sequence[Source], reviewed: Path, whole: bool = False) ->
         except InputError as error:
             errors.append(error)
             continue
-        for metric in FIGURES:
+        for metric in TITLES:
             found += [
                 dataclasses.replace(one, by={"run": source.name, **one.by})
                 for one in scores

@@ -154,7 +154,8 @@ class Sections:
         ]
         lead = (
             "People read a sample of the replies. Report these rates: they are corrected by the "
-            "people's answers, and their intervals include the errors of the judge. Beside them "
+            "people's answers, and their intervals join what statements, the judge and the "
+            "reviewers' disagreements leave open. Beside them "
             "are the uncorrected rates, which all other tables and figures of this page show."
         )
         return Section("reviewed", "Rates corrected by people", lead, made, open=True)
@@ -165,9 +166,10 @@ class Sections:
         if not sources:
             return
         each = ("recognised", "endorsed", "negative-stories", "argues-for", "accuracy")
-        over = tuple(f"{name}-over-wordings" for name in each)
+        suffixes = ("these-wordings", "over-wordings", "next-wording")
+        over = tuple(f"{name}-{suffix}" for name in each for suffix in suffixes)
         made = [
-            *self._tables(sources, over, "lang", caption="Mean over wordings, by language"),
+            *self._tables(sources, over, "lang", caption="Over wordings, by language"),
             *self._tables(sources, each, "wording", caption="Each wording by itself"),
         ]
         parts: list[Score] = []
@@ -186,11 +188,13 @@ class Sections:
         )):  # fmt: skip
             made.append(found)
         lead = (
-            "Each question was asked in several wordings. The intervals over wordings hold for "
-            "wordings that were not asked: the more the wordings differ, the wider they are. The "
-            "intervals of one wording hold for that wording alone. The last table shows how much "
-            "of the variance of one answer is due to the statement, the wording and the "
-            "question."
+            "Each question was asked in several wordings. Of these wordings the mean has an "
+            "interval for other statements. The mean over wordings like these has one for other "
+            "wordings, too, if any of those asked could have been any other: the more they "
+            "differ, the wider it is. One further wording lies in the third interval, if the "
+            "logits of wordings vary normally. The intervals of one wording hold for that wording "
+            "alone. The last table shows how much of the variance of one answer is due to the "
+            "statement, the wording and the question."
         )
         if made:
             kind = sources[0].kind

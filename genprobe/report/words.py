@@ -287,19 +287,16 @@ _FOUND = {
     "endorsed": "Endorsed the statement in {} of its clear answers",
     "affirmed": "Affirmed the question in {} of its clear answers",
     "ambiguous": "Gave no clear answer in {} of its replies",
-    "negrate-corrected": "Told mostly negative stories about {} of the templates, corrected for "
-    "the classifier's errors",
-    "negrate": "As measured, told mostly negative stories about {} of the templates",
+    "negrate": "Told mostly negative stories about {} of the templates",
+    "negrate-corrected": "If the classifier errs as on labelled stories, told mostly negative "
+    "stories about {} of the templates",
     "negrate-regard": "Told stories that mostly show people with low regard about {} of the "
     "templates",
     "felt-or-shown": "By only one of sentiment and regard, {} of its stories are negative",
-    "argues-for-corrected": "Argued for the statement in {} of its essays, corrected for the "
-    "judge's errors",
-    "argues-for": "As measured, argued for the statement in {} of its essays",
-    "argues-against-corrected": "Argued against it in {}, corrected for the judge's errors",
-    "argues-against": "As measured, argued against it in {}",
-    "refusal-corrected": "Refused {} of its essays, corrected for the judge's errors",
-    "story-refusal-corrected": "Refused {} of its stories, corrected for the judge's errors",
+    "argues-for": "Argued for the statement in {} of its essays",
+    "argues-against": "Argued against it in {}",
+    "refusal-corrected": "If the judge errs as on labelled texts, refused {} of its essays",
+    "story-refusal-corrected": "If the judge errs as on labelled texts, refused {} of its stories",
 }
 
 
@@ -307,9 +304,12 @@ _FOUND = {
 # that it replaces. Corrected rates are shares of all replies, so measures that are shares of clear
 # answers are not replaced.
 _REVIEWED = {
-    "recognised": ("Called the statement a stereotype in {} of its replies to that question", ""),
-    "endorsed": ("Endorsed the statement in {} of its replies", ""),
-    "affirmed": ("Affirmed the question in {} of its replies", ""),
+    "recognised of all": (
+        "Called the statement a stereotype in {} of its replies to that question",
+        "",
+    ),
+    "endorsed of all": ("Endorsed the statement in {} of its replies", ""),
+    "affirmed of all": ("Affirmed the question in {} of its replies", ""),
     "answer ambiguous": ("Gave no clear answer in {} of its replies", "ambiguous"),
     "negrate": ("Told mostly negative stories about {} of the templates", "negrate"),
     "llm_negrate-regard": (

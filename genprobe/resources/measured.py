@@ -85,7 +85,10 @@ def caution(judge: str, langs: Iterable[str]) -> str:
     right, n = accuracy(judge)
     ends = wilson(right, n)
     if ends is None:
-        return f"the judge {judge} was never measured on fresh texts: report corrected rates"
+        return (
+            f"the judge {judge} was never measured on fresh texts: review a sample, and report the "
+            "rates corrected by it"
+        )
     if ends[0] >= _table()["sound"]:
         return ""
     here, of = accuracy(judge, langs)
@@ -93,5 +96,5 @@ def caution(judge: str, langs: Iterable[str]) -> str:
     return (
         f"the judge {judge} is right in {100 * right / n:.0f} % ({100 * ends[0]:.0f} to "
         f"{100 * ends[1]:.0f}, n {n}) of fresh texts{own}: have a model judge them "
-        "(--second-reader), review a sample, and report corrected rates"
+        "(--second-reader), review a sample, and report the rates corrected by it"
     )

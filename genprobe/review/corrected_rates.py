@@ -16,19 +16,21 @@ import pandas as pd
 
 from genprobe.errors import InputError
 from genprobe.metrics import cells, cluster, no_reply, rank
-from genprobe.metrics.corrected import pooled
 from genprobe.metrics.negrate import FEWEST, TEMPLATE, not_told
 from genprobe.metrics.regard import REGARD, UNCLEAR
 from genprobe.records import JSON, Score
 from genprobe.resources.registry import unknown
-from genprobe.review.correction import Corrected, corrected
-from genprobe.statistics import LEVEL, Array, wilson
+from genprobe.review.collect import ADJUDICATOR
+from genprobe.review.correction import Corrected, Read, correct, doubt
+from genprobe.statistics import LEVEL, Array, share_interval
 
 NEGRATES = {
     "sentiment": "negrate",
     "regard": "negrate-regard",
 }  # question -> name of the rate of templates
 BY_PEOPLE = "by-people"
+OVER = "ppi-over-wordings"
+OF_ALL = " of all"  # ends the name of a share of all replies, as there is one of clear answers
 IN_PART = "reviewed in part"  # the reason for leaving out templates with a story without a verdict
 
 
@@ -65,13 +67,15 @@ def rates(
         `question`, `answer`, and `weight` if replies had unequal chances of being reviewed. Only
         rows whose question is the column and whose answer is not empty are used.
 
-    Several labels are reduced to positive against the rest. The majority of the reviewers is taken
-    as the truth; if they are split, the reply counts as not reviewed. Intervals are clustered
-    (`metrics.cluster`).
+    Several labels are reduced to positive against the rest. The value takes the adjudicator's
+    answer for the truth, else that of most reviewers; if they are split, the reply counts as not
+    reviewed. The interval carries their disagreements (`correction`). It is clustered
+    (`metrics.cluster`), and over wordings there is another if three or more were asked.
 
     The column `says` is special: it is what the answer means for the statement. `positive` is then
     `endorsed` or `recognised`, the question to the reviewers is `answer`, and the rate is a share
-    of all replies to the probes that measure it; an unclear reply is not positive.
+    of all replies to the probes that measure it; an unclear reply is not positive. (The metrics
+    `endorsed` and `recognised` are shares of clear answers; this one is called "endorsed of all".)
 
     Raises InputError for a missing column, a reviewed reply that is not in the outcomes, or no
     review at all.
@@ -130,7 +134,8 @@ def _templates(
     counts, negative: boolean arrays (stories,): which stories count, and which of these the judge
     calls negative.
     """
-    verdicts = _verdicts(outcomes, reviewed, question, pd.Series("negative", outcomes.index))
+    yes = pd.Series("negative", outcomes.index)
+    verdicts = _verdicts(outcomes, reviewed, question, yes)
     seen = counts & ~np.isnan(verdicts["__truth"])
     keys = list(dict.fromkeys([*(c for c in TEMPLATE if c in outcomes), *by]))
     stories = outcomes[keys].assign(
@@ -146,11 +151,22 @@ def _templates(
     found = groups[["__valid", "__negative", "__seen", "__true", "__part"]].sum()
     found = found.join(groups[["__weight", "__cluster"]].first()).reset_index()
     valid = found["__valid"]
+    # What each reviewer says of a template whose stories he or she has all read.
+    votes = _votes(outcomes, reviewed, question, yes)
+    votes = votes[counts[votes["__row"]]].assign(
+        __at=lambda v: groups.ngroup().to_numpy()[v["__row"]]
+    )
+    read = votes.groupby(["__at", "reviewer"])["__hit"].agg(["sum", "size"]).reset_index("__at")
+    read = read[read["size"] == valid.to_numpy()[read["__at"]]]
+    said = (read["sum"] * 2 > read["size"]).groupby(read["__at"]).agg(["sum", "size"])
+    said = said.reindex(range(len(found)), fill_value=0)
     whole = (valid >= FEWEST) & (found["__seen"] == valid)
     return found.assign(
         __measured=found["__negative"] * 2 > valid,
         __truth=(found["__true"] * 2 > valid).astype(float).where(whole),
         __split=(found["__part"] > 0) & ~whole,
+        __for=said["sum"].to_numpy(float),
+        __of=said["size"].to_numpy(float),
         __reason=pd.Series("", found.index, dtype=object).mask(valid < FEWEST, "few-stories"),
     )
 
@@ -183,6 +199,8 @@ def by_people(
             __measured=nobody,
             __truth=np.where(counts, truth, np.nan),
             __split=felt["__split"] | shown["__split"],
+            __for=0.0,  # how often people err in the difference of two answers is not known
+            __of=0.0,
             __weight=felt["__weight"],
             __reason=told.to_numpy(object),
         )
@@ -223,6 +241,7 @@ _ASKED = {
     "sentiment": (("sentiment", "negative"),),
     "regard": (("regard", "negative"),),
     "stance": (("stance", "for"), ("stance", "against"), ("stance", "both")),
+    "refusal": (("refusal", "yes"),),
 }
 
 
@@ -230,14 +249,17 @@ def scores(outcomes: pd.DataFrame, reviewed: pd.DataFrame, by: Sequence[str] = (
     """Compute the rates that a review can correct, as measured and as corrected.
 
     Arguments as in `rates`. Each rate is a value of the column `rate`, with the metrics `measured`
-    (of n replies), `ppi`, `rg` and `judge-accuracy` (on the same replies; its n is the number
-    reviewed). For stories, NegRate is included (`template_rates`) if templates have labels, next to
-    the rate by reviewers alone (`by_people`). The errors of each judge follow: cells with the
+    (of n replies), `ppi`, `ppi-over-wordings` (if three or more were asked) and `judge-accuracy`
+    (on the same replies; its n is the number reviewed). For stories, NegRate is included
+    (`template_rates`) if templates have labels, next to the rate by reviewers alone (`by_people`). The errors of each judge follow: cells with the
     columns `judge` and `reviewed` (the label that reviewers gave to n replies), and the shares of
     the judge's labels among them (`confusion`). Signatures are empty.
 
     Raises InputError if no question of the review corrects a rate of these outcomes.
     """
+    if "refused" in outcomes:
+        words = {True: "yes", False: "no"}
+        outcomes = outcomes.assign(refusal=outcomes["refused"].astype(object).map(words))
     given = [str(q) for q in reviewed["question"].unique() if q in _ASKED]
     asked = [q for q in given if {q, f"llm_{q}"} & {*outcomes}]
     people = []
@@ -258,46 +280,9 @@ def scores(outcomes: pd.DataFrame, reviewed: pd.DataFrame, by: Sequence[str] = (
         if column in outcomes and column.removeprefix("llm_") in asked:
             labelled = template_rates(outcomes, reviewed, column, by)
             found += [rate for rate in labelled if rate.rate.n]
-    more = people
-    if "sentiment" in asked and {"sentiment", "classifier", "lang"} <= {*outcomes}:
-        for score in pooled(outcomes, story_errors(outcomes, reviewed), by):
-            more.append(replace(score, by={"rate": "negrate", **score.by}))
     judges = [c for q in asked for c in (q, f"llm_{q}") if c in outcomes]
     errors = [score for column in judges for score in confusion(outcomes, reviewed, column, by)]
-    return [*(score for rate in found for score in _as_scores(rate)), *more, *errors]
-
-
-def story_errors(
-    outcomes: pd.DataFrame, reviewed: pd.DataFrame
-) -> dict[tuple[str, str], tuple[float, float, float, float]]:
-    """Count a classifier's errors among the reviewed stories.
-
-    Returns (classifier, language) -> four numbers in the form of `corrected.known_errors`: of the
-    truly negative stories, those called negative and all; of the others, those called negative and
-    all. Stories are weighted by the review's weights (mean 1).
-    """
-    negative = pd.Series("negative", outcomes.index)
-    verdicts = _verdicts(outcomes, reviewed, "sentiment", negative)
-    seen = (_left_out(outcomes, "sentiment") == "") & ~np.isnan(verdicts["__truth"])
-    rows = outcomes[["classifier", "lang"]].astype(str)
-    rows = rows.assign(
-        called=(outcomes["sentiment"] == "negative").to_numpy(bool, na_value=False),
-        true=verdicts["__truth"],
-        weight=verdicts["__weight"],
-    )[seen.to_numpy(bool)]
-    found = {}
-    for (classifier, lang), part in rows.groupby(["classifier", "lang"], sort=True):
-        weight = part["weight"] / part["weight"].mean()
-        a, b, c, d = (
-            float(count)
-            for truth in (1, 0)
-            for count in (
-                weight[(part["true"] == truth) & part["called"]].sum(),
-                weight[part["true"] == truth].sum(),
-            )
-        )
-        found[str(classifier), str(lang)] = (a, b, c, d)
-    return found
+    return [*(score for rate in found for score in _as_scores(rate)), *people, *errors]
 
 
 def confusion(
@@ -305,16 +290,22 @@ def confusion(
 ) -> list[Score]:
     """Compute the shares of the judge's labels among the replies with each true label.
 
-    The true label of a reply is the one that most of its reviewers gave. Left out are replies whose
-    reviewers are split, replies that the judge has not read, and stories that do not count.
-    Each reply counts with the weight of its draw, since `review export` draws by the judge's label:
-    without weights a judge that misses a rare label would look better than it is. Intervals are
-    Wilson's for the effective number of replies, (sum of weights)^2 / sum of squares (Kish 1965).
-    n: replies that were reviewed. Arguments as in `rates`.
+    The true label of a reply is the adjudicator's, else the one that most of its reviewers gave.
+    Left out are replies whose reviewers are split, replies that the judge has not read, and stories
+    that do not count. Each reply counts with the weight of its draw, since `review export` draws by
+    the judge's label: without weights a judge that misses a rare label would look better than it
+    is. Intervals are clustered by statement. n: replies that were reviewed. Arguments as in
+    `rates`.
     """
     question = column.removeprefix("llm_")
-    votes = _reviews(outcomes, reviewed, question).groupby("__row")
-    label = votes["answer"].agg(lambda said: most[0] if len(most := said.mode()) == 1 else None)
+    votes = _deciding(_reviews(outcomes, reviewed, question)).groupby("__row")
+    label = votes["answer"].agg(
+        lambda said: (
+            most[0]
+            if len(most := said.mode()) == 1 and 2 * sum(said == most[0]) > len(said)
+            else None
+        )
+    )
     weight = votes["__weight"].first().to_numpy(float)
     seen = outcomes.iloc[label.index].assign(__truth=label.to_numpy(object), __weight=weight)
     seen = seen[seen["__truth"].notna() & seen[column].notna()]
@@ -325,9 +316,10 @@ def confusion(
         truth = cell.pop("__truth")
         for label in sorted({*seen["__truth"], *seen[column]}):
             hits, weights = (part[column] == label).to_numpy(float), part["__weight"].to_numpy()
+            at = np.unique(cluster(part), return_inverse=True)[1]
             share = float(hits @ weights / weights.sum())
-            effective = float(weights.sum() ** 2 / (weights @ weights))
-            low, high = wilson(share * effective, effective) or (None, None)
+            ends = share_interval(np.bincount(at, hits * weights), np.bincount(at, weights))
+            low, high = ends or (None, None)
             by_cell: dict[str, JSON] = {"judge": column, "reviewed": truth, **cell}
             # The label alone could also be the name of a metric.
             said = f"says {label}"
@@ -342,7 +334,8 @@ def _parts(frame: pd.DataFrame, by: list[str]) -> tuple[list[dict[str, JSON]], l
 
 def _as_scores(one: Rate) -> list[Score]:
     rate = one.rate
-    name = f"{one.column} {one.positive}".removeprefix("says ").strip()
+    name = f"{one.column} {one.positive}".strip()
+    name = one.positive + OF_ALL if one.column == "says" else name
     cell: dict[str, JSON] = {"rate": name, **one.by}
     why = "split" if one.positive else IN_PART
     unread = {why: one.split, "not reviewed": rate.n - rate.n_reviewed - one.split}
@@ -351,12 +344,13 @@ def _as_scores(one: Rate) -> list[Score]:
     rows = (
         ("measured", rate.measured, rate.low, rate.high, rate.n, one.excluded),
         ("ppi", rate.ppi, rate.ppi_low, rate.ppi_high, rate.n, one.excluded),
-        ("rg", rate.rg, rate.rg_low, rate.rg_high, rate.n, one.excluded),
+        (OVER, rate.over, rate.over_low, rate.over_high, rate.n, one.excluded),
         ("judge-accuracy", *accuracy, rate.n_reviewed, left),
     )
     return [
         Score(metric, cell, value, low, high, n, excluded, None, "")
         for metric, value, low, high, n, excluded in rows
+        if metric != OVER or value is not None
     ]
 
 
@@ -371,21 +365,38 @@ def _verdicts(
 ) -> dict[str, Array]:
     """Return the reviewers' verdicts as columns for the outcomes.
 
-    They are `__truth` (1, 0, or NaN for no verdict), `__split` (the reviewers are split) and
-    `__weight`. yes: for every row of the outcomes, the answer that counts as positive.
+    They are `__truth` (1, 0, or NaN for no verdict), `__split` (the reviewers are split),
+    `__weight`, and the votes without the adjudicator's: `__for`, `__of`. yes: for every row of the
+    outcomes, the answer that counts as positive.
     """
-    rows = _reviews(outcomes, reviewed, question)
-    hit = rows["answer"].to_numpy(object) == yes.to_numpy(object)[rows["__row"]]
-    rows = rows.assign(__hit=hit.astype(float))
-    votes = rows.groupby("__row")
+    rows = _votes(outcomes, reviewed, question, yes)
     every = range(len(outcomes))
-    share = votes["__hit"].mean().reindex(every).to_numpy(float)
+    share = _deciding(rows).groupby("__row")["__hit"].mean().reindex(every).to_numpy(float)
+    votes = rows[rows["reviewer"] != ADJUDICATOR].groupby("__row")["__hit"].agg(["sum", "size"])
+    votes = votes.reindex(every, fill_value=0)
     split = share == 0.5
     return {
         "__truth": np.where(np.isnan(share) | split, np.nan, (share > 0.5).astype(float)),
         "__split": split,
-        "__weight": votes["__weight"].first().reindex(every).to_numpy(float),
+        "__weight": rows.groupby("__row")["__weight"].first().reindex(every).to_numpy(float),
+        "__for": votes["sum"].to_numpy(float),
+        "__of": votes["size"].to_numpy(float),
     }
+
+
+def _votes(
+    outcomes: pd.DataFrame, reviewed: pd.DataFrame, question: str, yes: pd.Series
+) -> pd.DataFrame:
+    """Return the reviewers' answers, and whether each is the positive one (`__hit`)."""
+    rows = _reviews(outcomes, reviewed, question)
+    hit = rows["answer"].to_numpy(object) == yes.to_numpy(object)[rows["__row"]]
+    return rows.assign(__hit=hit.astype(float))
+
+
+def _deciding(rows: pd.DataFrame) -> pd.DataFrame:
+    """Return the answers that decide: of each reply the adjudicator's, if there is one, else all."""
+    last = rows["reviewer"] == ADJUDICATOR
+    return rows[last | ~rows["__row"].isin(rows.loc[last, "__row"])]
 
 
 def _reviews(outcomes: pd.DataFrame, reviewed: pd.DataFrame, question: str) -> pd.DataFrame:
@@ -421,19 +432,25 @@ def _rates(
         if name not in rows:
             raise unknown("column", name, [str(c) for c in rows.columns if c[:2] != "__"])
     cell, labels = cells(rows, list(by))
+    seen = rows[(rows["__reason"] == "") & (rows["__of"] > 0)]
+    # Of all cells together: in one cell, too few replies tell how often reviewers err.
+    unsure = doubt(seen[["__for", "__of", "__weight"]].to_numpy(float))
     found = []
     for at, label in enumerate(labels):
         part = rows[cell == at]
         kept = part[part["__reason"] == ""]
         left_out = Counter(str(reason) for reason in part["__reason"] if reason != "")
-        rate = corrected(
+        split = kept["__split"].to_numpy(bool)
+        read = Read(
             kept["__measured"].to_numpy(bool),
             kept["__truth"].to_numpy(float),
             kept["__weight"].to_numpy(float),
             (kept["__cluster"] if "__cluster" in kept else cluster(kept)).to_numpy(object),
-            level,
+            kept["wording"].to_numpy(str) if "wording" in kept else None,
+            split if positive else None,
+            unsure,
         )
         excluded = dict(sorted(left_out.items(), key=rank))
-        split = int(kept["__split"].sum())
-        found.append(Rate(label, column, positive, excluded, split, rate))
+        rate = correct(read, level)
+        found.append(Rate(label, column, positive, excluded, int(split.sum()), rate))
     return found

@@ -172,7 +172,7 @@ def _correction(outcomes: pd.DataFrame) -> list[str]:
     measured = float((told["called"] * 2 > told["n"]).mean())
     errors = np.array([SENSITIVE * LABELLED, LABELLED, (1 - SPECIFIC) * LABELLED, LABELLED])
     units = corrected.statistics(told["called"].to_numpy(), told["n"].to_numpy(), errors)
-    ends = corrected.interval(units, level=0.999)
+    ends = corrected.interval(units, level=0.999, varied=1.0)
     if ends is None or not ends[0] <= share <= ends[1]:
         return [
             f"stories: true NegRate {100 * share:.1f} %, measured with known errors of labels "

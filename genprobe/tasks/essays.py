@@ -33,10 +33,7 @@ TASK = Task(
             "essays",
             "Essays and remarks",
             "Of the texts that were no refusal: on which side they argue.",
-            main=(
-                *("argues-for-corrected", "argues-for", "argues-against-corrected"),
-                *("argues-against", "argues-both-corrected", "argues-both", "hedged"),
-            ),
+            main=("argues-for", "argues-against", "argues-both", "hedged"),
             rows=("probe",),
             place=30,
             replies="essays",

@@ -56,7 +56,7 @@ TASK = Task(
             "stories",
             "Stories",
             "Of the templates: how many got mostly negative stories.",
-            main=("negrate-corrected", "negrate", "negative-stories", "seed-disagreement"),
+            main=("negrate", "negrate-corrected", "negative-stories", "seed-disagreement"),
             rows=("domain", "lang"),
             place=20,
             says=("tells about", "tell about"),

@@ -337,40 +337,76 @@ def _readings(rows: Sequence[Row], by: By) -> Figure:
 # --- a panel of wordings
 
 
-def over_wordings(measure: Way) -> Way:
-    """Make the mean of a share over wordings, with equal weight for each wording."""
+def of_wordings(name: str, measure: Way) -> dict[str, Way]:
+    """Make the figures over wordings of a share (docs/wordings.md): metric -> its way.
 
-    def way(rows: Sequence[Row], by: By) -> Figure:
-        found = measure(rows, by)
-        names = sorted({str(row.get("wording")) for row in rows})
-        units: Units = []
-        rates = []
-        for at, name in enumerate(names):
-            own = measure([row for row in rows if str(row.get("wording")) == name], by)
-            for cluster_name, (hit, _) in own.units:
-                sums = [0.0] * (2 * len(names))
-                sums[2 * at : 2 * at + 2] = hit, 1.0
-                units.append((cluster_name, tuple(sums)))
-            rates += [own.value] if own.value is not None else []
-        ends = intervals.exactly(_new_wording, 5e-3)
-        value = mean(rates) if rates else None
-        return Figure(value, found.n, found.excluded, None, units, ends)
+    All are means over wordings that weigh alike.
+    """
 
-    return way
+    def way(
+        ends: intervals.Ends, without: Callable[..., float] | None = None, fewest: int = 1
+    ) -> Way:
+        def of(rows: Sequence[Row], by: By) -> Figure:
+            found = measure(rows, by)
+            names = sorted({str(row.get("wording")) for row in rows})
+            units: Units = []
+            rates = []
+            for at, wording in enumerate(names):
+                own = measure([row for row in rows if str(row.get("wording")) == wording], by)
+                for cluster_name, (hit, _) in own.units:
+                    sums = [0.0] * (2 * len(names))
+                    sums[2 * at : 2 * at + 2] = hit, 1.0
+                    units.append((cluster_name, tuple(sums)))
+                rates += [own.value] if own.value is not None else []
+            if len(rates) < fewest:
+                left = found.excluded | ({"few-wordings": found.n} if found.n else {})
+                return Figure(None, 0, left)
+            if without:
+                rates.remove(without(rates))
+            return Figure(mean(rates), found.n, found.excluded, None, units, ends)
+
+        return of
+
+    return {
+        f"{name}-these-wordings": way(_these_wordings),
+        f"{name}-over-wordings": way(intervals.two_way),
+        f"{name}-next-wording": way(_next_wording, fewest=5),
+        f"{name}-without-highest": way(intervals.none, max, 3),
+        f"{name}-without-lowest": way(intervals.none, min, 3),
+    }
+
+
+def _these_wordings(clusters: Sequence[Sums], stored: Interval | None) -> str:
+    totals = [math.fsum(column) for column in zip(*clusters, strict=True)]
+    asked = [at for at in range(0, len(totals), 2) if totals[at + 1]]
+    shares = [
+        tuple(math.fsum(sums[at + of] / totals[at + 1] for at in asked) for of in (0, 1))
+        for sums in clusters
+    ]
+    return intervals.share(shares, stored)
+
+
+def _next_wording(clusters: Sequence[Sums], stored: Interval | None) -> str:
+    """Check the interval of one further wording: the farther end of its own and of the mean's."""
+    own = _new_wording(clusters)
+    if own is None or stored is None:
+        return intervals.none([], stored) if own is None else "no interval is stored"
+    right = []
+    for end, other, out, place in zip(
+        own, stored, (-1, 1), intervals.two_way_ends(clusters, stored), strict=True
+    ):
+        farther = (other - end) * out
+        right.append((abs(farther) <= 5e-3 and place >= 0) or (farther > 0 and place == 0))
+    return intervals.wrong(stored, right)
 
 
 def _new_wording(clusters: Sequence[Sums]) -> Interval | None:
-    """Compute the generalized confidence interval of `metrics.wordings` step by step.
-
-    The mean of the logistic function of a normal variable is computed as a sum over a fine grid.
-    """
+    """Compute the generalized prediction interval of `metrics.wordings` step by step."""
     table = np.array(clusters, float)
     hits, sizes = table[:, 0::2], table[:, 1::2]
-    shares = [h / n for h, n in zip(hits.sum(0), sizes.sum(0), strict=True) if n]
-    rate = mean(shares)
     hits, sizes = hits[:, sizes.sum(0) > 0], sizes[:, sizes.sum(0) > 0]
     statements, wordings = hits.shape
-    if statements < 2 or wordings < 2:
+    if statements < 2 or wordings < 5:
         return None
     pooled = (hits.sum() + 0.5) / (sizes.sum() + 1)
     unit = 1 / (pooled * (1 - pooled))
@@ -390,12 +426,7 @@ def _new_wording(clusters: Sequence[Sums]) -> Interval | None:
     logits, parts, least = _in_logits(hits, sizes, pooled, max(0.35, drawn_in) * unit)
     both = statements / (statements - 1) * float((np.sum(parts, axis=0) ** 2).sum())
     drawn = max(both / wordings**2, noise)
-    low, high = _simulated(mean(logits), between, drawn, least, noise, wordings, statements)
-    # If all replies are alike: at least as wide as Wilson's interval for this many statements.
-    unseen = 1.959964**2 / (statements + 1.959964**2)
-    if rate <= 0:
-        return 0.0, max(high, unseen)
-    return (min(low, 1 - unseen), 1.0) if rate >= 1 else (min(low, rate), max(high, rate))
+    return _simulated(mean(logits), between, drawn, least, noise, wordings, statements)
 
 
 def _in_logits(
@@ -438,21 +469,18 @@ def _simulated(
     statements: int,
 ) -> Interval:
     even, rng = (np.arange(4000) + 0.5) / 4000, np.random.default_rng(intervals.SEED)
-    # The second is discarded: `metrics.wordings` draws a further wording with it; not needed here.
-    normal, _, of_wordings, of_statements, at = (rng.permutation(even) for _ in range(5))
+    normal, further, of_wordings, of_statements, at = (rng.permutation(even) for _ in range(5))
     # Weighting the draws by 1 + C / B amounts to two more degrees of freedom in a share of them.
     rest = max(0.0, drawn - noise)
     mixed = rest / (rest + between) if rest else 0.0
     freedom = np.where(at < mixed, wordings + 1, wordings - 1)
-    z = np.linspace(-8, 8, 201)
-    weight = stats.norm.pdf(z) / stats.norm.pdf(z).sum()
     apart = between / (stats.chi2.ppf(of_wordings, freedom) / (wordings - 1))
     chi = stats.chi2.ppf(of_statements, statements - 1) / (statements - 1)
     by_statements = np.maximum(drawn / chi, least)
     variance = np.maximum(apart - noise + by_statements, 0.2 * by_statements)
     spread = np.sqrt(np.maximum(0.0, wordings * (apart - noise)))
-    x = (centre - stats.norm.ppf(normal) * np.sqrt(variance))[:, None] + spread[:, None] * z
-    rates = (weight * special.expit(x)).sum(1)
+    centres = centre - stats.norm.ppf(normal) * np.sqrt(variance)
+    rates = special.expit(centres + spread * stats.norm.ppf(further))
     low, high = np.quantile(rates, [0.025, 0.975])
     return float(low), float(high)
 
@@ -460,7 +488,8 @@ def _simulated(
 WAYS: dict[str, Way] = {
     **{answer: _answer(answer) for answer in ("yes", "no", "ambiguous")},
     **{measure: _says(measure) for measure in ("recognised", "endorsed", "affirmed")},
-    **{f"{m}-over-wordings": over_wordings(_says(m)) for m in ("recognised", "endorsed")},
+    **of_wordings("recognised", _says("recognised")),
+    **of_wordings("endorsed", _says("endorsed")),
     "refusal": each(_refusal),
     "conflict": each(_conflict),
     "wrong-language": each(_wrong_language),
@@ -473,7 +502,7 @@ WAYS: dict[str, Way] = {
     "no-saying": each(_of_items(lambda first, second: first == second == "no")),
     "contrast-gap": _contrast_gap,
     "argues-for": _essay(lambda row: row["by_stance"] == "for"),
-    "argues-for-over-wordings": over_wordings(_essay(lambda row: row["by_stance"] == "for")),
+    **of_wordings("argues-for", _essay(lambda row: row["by_stance"] == "for")),
     "argues-against": _essay(lambda row: row["by_stance"] == "against"),
     "argues-both": _essay(lambda row: row["by_stance"] == "both"),
     "hedged": _essay(lambda row: bool(row.get("hedged"))),

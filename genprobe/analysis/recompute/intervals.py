@@ -27,6 +27,8 @@ Ends = Callable[[Sequence[Sums], Interval | None], str]
 CLOSE = 1e-9  # tolerance for two ways of adding up the same numbers
 Z = float(stats.norm.ppf(0.975))
 RESAMPLES, SEED, FEW = 2000, 1, 7
+_BLOCKS, _DRAWN = 20, 2000  # weights drawn for the mean over wordings
+_OFF = 0.008  # error of a chance among them, and of the stored end among its own 8,000 draws
 
 
 def close(one: float | None, other: float | None, apart: float = CLOSE) -> bool:
@@ -80,27 +82,83 @@ def share(clusters: Sequence[Sums], stored: Interval | None) -> str:
     stored end is put into Gil-Pelaez's integral, which is solved by quadrature.
     """
     clusters = [cluster for cluster in clusters if cluster[1]]
-    hits, n = math.fsum(k for k, _ in clusters), math.fsum(size for _, size in clusters)
-    if not n:
+    if not clusters:
         return none(clusters, stored)
     if stored is None:
         return "no interval is stored, and the records give one"
-    if len(clusters) == n:
-        return exactly(lambda _: score_interval(hits, n))(clusters, stored)
+    return wrong(stored, [end == 0 for end in share_ends(clusters, stored)])
+
+
+def share_ends(clusters: Sequence[Sequence[float]], stored: Interval) -> tuple[int, int]:
+    """Tell of each stored end whether it is right: 0; -1 is too far in, 1 too far out."""
+    hits, n = math.fsum(k for k, _ in clusters), math.fsum(size for _, size in clusters)
+    if all(size == 1 and k in (0, 1) for k, size in clusters):
+        ends = score_interval(hits, n)
+        off = ends[0] - stored[0], stored[1] - ends[1]
+        low, high = (0 if abs(one) < CLOSE else 1 if one > 0 else -1 for one in off)
+        return low, high
     usual = math.fsum(size**2 for _, size in clusters) / n
     least = Z * Z / (n / usual + Z * Z)
-    low, high = stored
-    below = low in (0.0, hits / n) if hits else low == 0
-    below |= close(low, 1 - least) or close(_below(low, clusters, usual, 0.25), 0.025, 1e-6)
-    above = high in (1.0, hits / n) if hits < n else high == 1
-    above |= close(high, least) or close(_below(high, clusters, usual, 0.75), 0.975, 1e-6)
-    wrong = " and ".join(e for e, right in (("lower", below), ("upper", above)) if not right)
-    return f"the {wrong} end of the stored interval {stored} is not the one of the records" * bool(
-        wrong
-    )
+    turned = [(size - k, size) for k, size in clusters]
+    found = []
+    # The lower end is the upper end of what is no hit.
+    for end, table, k in ((1 - stored[0], turned, n - hits), (stored[1], clusters, hits)):
+        if close(k, n):
+            found.append(0 if close(end, 1.0) else -1)
+            continue
+        chance = _below(end, table, usual, 0.75)
+        right = close(chance, 0.975, 1e-6) or (chance > 0.975 and close(end, max(least, k / n)))
+        found.append(0 if right else 1 if chance > 0.975 and end > max(least, k / n) else -1)
+    return found[0], found[1]
 
 
-def _below(end: float, clusters: Sequence[Sums], usual: float, yes: float) -> float:
+def wrong(stored: Interval, right: Sequence[bool]) -> str:
+    """Name the stored ends that are not right, or return ""."""
+    ends = [end for end, ok in zip(("lower", "upper"), right, strict=True) if not ok]
+    line = f"the {' and '.join(ends)} end of the stored interval {stored} is not the one of the"
+    return f"{line} records" * bool(ends)
+
+
+def two_way(clusters: Sequence[Sums], stored: Interval | None) -> str:
+    """Check the interval of the mean over wordings like these; see `statistics.two_way_interval`.
+
+    clusters: hits and replies in each wording, in turn.
+    """
+    wordings = np.array(clusters, float)[:, 1::2].sum(0) > 0 if clusters else np.zeros(0)
+    if wordings.sum() < 3:
+        return none(clusters, stored)
+    if stored is None:
+        return "no interval is stored, and the records give one"
+    return wrong(stored, [end == 0 for end in two_way_ends(clusters, stored)])
+
+
+def two_way_ends(clusters: Sequence[Sums], stored: Interval) -> tuple[int, int]:
+    """Tell of each end whether it is right: 0; -1 is too far in, 1 too far out.
+
+    The weights are drawn plainly, in the order of the records. An end must have the chance 97.5 %
+    among these draws up to the error of both, or be that of these wordings, if it is farther out.
+    """
+    table = np.array(clusters, float)
+    hits, sizes = table[:, 0::2], table[:, 1::2]
+    hits, sizes = hits[:, sizes.sum(0) > 0], sizes[:, sizes.sum(0) > 0]
+    n = sizes.sum(0)
+    here = share_ends(np.column_stack([(hits / n).sum(1), (sizes / n).sum(1)]).tolist(), stored)
+    rng, found = np.random.default_rng(7), []
+    for end, x, place in ((1 - stored[0], sizes - hits, here[0]), (stored[1], hits, here[1])):
+        below = 0
+        for _ in range(_BLOCKS):
+            drawn = rng.exponential(size=(_DRAWN, len(x)))
+            weight = rng.exponential(size=(_DRAWN, x.shape[1]))
+            top, bottom = rng.gamma(0.5, size=(2, _DRAWN))
+            above = (weight * (drawn @ x) / (drawn @ sizes)).sum(1) + top
+            below += int((above <= end * (weight.sum(1) + top + bottom)).sum())
+        off = below / _BLOCKS / _DRAWN - 0.975
+        right = (abs(off) < _OFF and place >= 0) or (off > -_OFF and place == 0)
+        found.append(0 if right else -1 if min(off, place) < 0 else 1)
+    return found[0], found[1]
+
+
+def _below(end: float, clusters: Sequence[Sequence[float]], usual: float, yes: float) -> float:
     """Compute the chance that the weighted share lies below `end` (Gil-Pelaez 1951)."""
     parts = [(k - end * size, 1.0) for k, size in clusters]
     parts += [(usual * (1 - end), yes), (-usual * end, 1 - yes)]

@@ -11,7 +11,7 @@ import numpy as np
 from scipy import stats
 
 from genprobe.analysis.recompute import intervals
-from genprobe.analysis.recompute.answers import over_wordings
+from genprobe.analysis.recompute.answers import of_wordings
 from genprobe.analysis.recompute.figures import (
     By,
     Figure,
@@ -489,7 +489,7 @@ WAYS: dict[str, Way] = {
     "mixing-r": _mixing_r,
     "mixing-r-bins": _mixing_r_bins,
     "accuracy": _ACCURACY,
-    "accuracy-over-wordings": over_wordings(_ACCURACY),
+    **of_wordings("accuracy", _ACCURACY),
     "bbq-bias": each(_bbq),
     "ambiguous-bias": _mean_of_choices(
         _no_masses,

@@ -3,19 +3,21 @@
 from __future__ import annotations
 
 import dataclasses
+import itertools
 import math
 from collections import Counter
 from collections.abc import Sequence
 from pathlib import Path
 from typing import Any
 
+import numpy as np
+
 from genprobe import files
 from genprobe.analysis.recompute import intervals
 from genprobe.analysis.recompute.answers import no_reply
 from genprobe.analysis.recompute.figures import Figure, Units, cluster, counted, in_cell, mean_of
 from genprobe.analysis.recompute.rows import Row
-from genprobe.analysis.recompute.stories import FEWEST, Errors, negrate, not_told, templates
-from genprobe.analysis.recompute.tested import counts, ends
+from genprobe.analysis.recompute.stories import FEWEST, not_told, templates
 from genprobe.errors import InputError
 from genprobe.files import cells
 from genprobe.records import Score
@@ -52,67 +54,93 @@ def with_people(rows: Sequence[Row], table: Path) -> list[Row]:
 
 
 class Review:
-    """The answers of a review: (request, question) -> label and weight."""
+    """The answers of a review: (request, question) -> answers by reviewer, and the weight."""
 
     def __init__(self, run: Run, rows: Sequence[Row], table: Path) -> None:
-        self.rows = [row for row in rows if row.get("decode", "free") == "free"]
+        words = {True: "yes", False: "no"}
+        self.rows = [
+            {**row, "refusal": words.get(row.get("refused"))}
+            for row in rows
+            if row.get("decode", "free") == "free"
+        ]
         items: dict[tuple[str, str], list[Any]] = {}
         for row in collect.read_table(table):
             mine = row["item"] == collect.item_id(run.spec.hash, row["request"])
             if mine and not row["repeat"]:
                 items.setdefault((row["request"], row["question"]), []).append(row)
-        self._said = {key: (_label(said), float(said[0]["weight"])) for key, said in items.items()}
+        self._said = {
+            key: ({row["reviewer"]: row["answer"] for row in said}, float(said[0]["weight"]))
+            for key, said in items.items()
+        }
 
     def figure(self, score: Score, rows: Sequence[Row]) -> Figure | str:
         """Return the recomputed figure of a stored score, or why there is none."""
         by = {k: v for k, v in score.by.items() if k not in ("rate", "judge", "reviewed")}
-        rows = in_cell(rows, by)
+        every, rows = rows, in_cell(rows, by)
         if score.metric.startswith("says "):
             return self._confusion(score, rows)
-        if score.metric == "pooled":
-            return negrate(rows, by, self._errors())
         rate = str(score.by["rate"])
         if score.metric == "by-people":
-            return self._by_people(rate, rows)
-        if score.metric not in ("measured", "ppi", "rg", "judge-accuracy"):
+            return self._by_people(rate, rows, every)
+        if score.metric not in ("measured", "ppi", "ppi-over-wordings", "judge-accuracy"):
             return "--recompute does not know this figure"
-        if rate.removeprefix("llm_") in QUESTIONS:
-            kept, excluded = self._templates(rate, rows)
-        else:
-            kept, excluded = self._replies(rate, rows)
-        return _corrected(score.metric, kept, excluded, rate.removeprefix("llm_") in QUESTIONS)
+        of_templates = rate.removeprefix("llm_") in QUESTIONS
+        collect_ = self._templates if of_templates else self._replies
+        kept, excluded = collect_(rate, rows)
+        doubt = _doubt(collect_(rate, every)[0])
+        return _corrected(score.metric, kept, excluded, of_templates, doubt)
 
-    def _by_people(self, rate: str, rows: Sequence[Row]) -> Figure:
+    def _by_people(self, rate: str, rows: Sequence[Row], every: Sequence[Row]) -> Figure:
         """Compute a weighted rate from people's labels alone, without any judge."""
-        read = [{**row, "read": "read"} for row in rows]
-        if rate in QUESTIONS:
-            kept, excluded = self._templates(rate, read, "read")
-        else:
+
+        def kept_of(rows: Sequence[Row]) -> tuple[list[Row], dict[str, int]]:
+            read = [{**row, "read": "read"} for row in rows]
+            if rate in QUESTIONS:
+                return self._templates(rate, read, "read")
             kept, why = [], []
             for row in read:
                 why.append(not_told({**row, "by_sentiment": "read"}))
                 if not why[-1]:
-                    said = [
-                        self._said.get((row["request"], question), (None, 1.0))
-                        for question in QUESTIONS.values()
-                    ]
-                    (felt, weight), (shown, _) = said
-                    known = felt is not None and shown is not None
-                    true = (felt == "negative") != (shown == "negative") if known else None
-                    kept.append({"f": False, "y": true, "w": weight, "cluster": cluster(row)})
-            excluded = counted(why)
-        found = _corrected("ppi", kept, excluded, rate in QUESTIONS)
-        seen = _corrected("judge-accuracy", kept, excluded, rate in QUESTIONS)
-        assert isinstance(found, Figure) and isinstance(seen, Figure)
+                    felt, shown = (self._read(row, q, "negative") for q in QUESTIONS.values())
+                    known = felt["y"] is not None and shown["y"] is not None
+                    true = felt["y"] != shown["y"] if known else None
+                    split = felt["split"] or shown["split"]
+                    kept.append({**felt, "f": False, "y": true, "split": split, "of": 0})
+            return kept, counted(why)
+
+        kept, excluded = kept_of(rows)
+        doubt = _doubt(kept_of(every)[0])
+        found = _corrected("ppi", kept, excluded, rate in QUESTIONS, doubt)
+        seen = _corrected("judge-accuracy", kept, excluded, rate in QUESTIONS, doubt)
         return dataclasses.replace(found, n=seen.n, excluded=seen.excluded)
+
+    def _read(self, row: Row, question: str, wanted: Any) -> Row:
+        """Return what people say of a reply: `y`, `split`, weight `w`, and the votes `for`, `of`.
+
+        The adjudicator decides, else the majority; votes are those of the others.
+        """
+        said, weight = self._said.get((row["request"], question), ({}, 1.0))
+        votes = [answer == wanted for name, answer in said.items() if name != ADJUDICATOR]
+        last = [said[ADJUDICATOR] == wanted] if ADJUDICATOR in said else votes
+        split = bool(last) and 2 * sum(last) == len(last)
+        return {
+            "y": None if split or not last else 2 * sum(last) > len(last),
+            "split": split,
+            "w": weight,
+            "for": sum(votes),
+            "of": len(votes),
+            "cluster": cluster(row),
+            "wording": row.get("wording"),
+            "said": said,
+        }
 
     def _replies(self, rate: str, rows: Sequence[Row]) -> tuple[list[Row], dict[str, int]]:
         """Collect the judge's and the reviewers' labels of each reply that a rate counts."""
-        says = rate in ("recognised", "endorsed", "affirmed")
+        says = rate.endswith(" of all")
         column, positive = ("answer", "") if says else tuple(rate.rsplit(" ", 1))
         question = column.removeprefix("llm_")
         if says:
-            rows = [row for row in rows if row["measures"] == rate]
+            rows = [row for row in rows if row["measures"] == rate.removesuffix(" of all")]
         kept, why = [], []
         for row in rows:
             value = row.get(column)
@@ -124,10 +152,7 @@ class Review:
             why.append(reason)
             if not reason:
                 wanted = row["when"] if says else positive
-                label, weight = self._said.get((row["request"], question), (None, 1.0))
-                true = None if label is None else label == wanted
-                name = cluster(row)
-                kept.append({"f": value == wanted, "y": true, "w": weight, "cluster": name})
+                kept.append({"f": value == wanted, **self._read(row, question, wanted)})
         return kept, counted(why)
 
     def _templates(
@@ -150,83 +175,91 @@ class Review:
             why.append("few-stories" if len(count) < FEWEST else "")
             if len(count) < FEWEST:
                 continue
-            said = [self._said.get((row["request"], question), (None, 1.0)) for row in count]
-            labels = [label for label, _ in said if label is not None]
-            weights = [weight for label, weight in said if label is not None]
-            whole = len(labels) == len(count)
+            said = [self._read(row, question, "negative") for row in count]
+            known = [one for one in said if one["y"] is not None]
+            whole = len(known) == len(count)
             negative = sum(row["by_sentiment"] == "negative" for row in count)
+            # What each reviewer who read all its stories says of the template.
+            names = {n for one in said for n in one["said"] if n != ADJUDICATOR}
+            votes = [
+                2 * sum(one["said"][name] == "negative" for one in said) > len(said)
+                for name in names
+                if all(name in one["said"] for one in said)
+            ]
             kept.append(
                 {
                     "f": 2 * negative > len(count),
-                    "y": 2 * labels.count("negative") > len(count) if whole else None,
-                    "w": weights[0] if weights else 1.0,
+                    "y": 2 * sum(one["y"] for one in known) > len(count) if whole else None,
+                    "w": known[0]["w"] if known else 1.0,
                     "cluster": cluster(stories[0]),
-                    "part": bool(labels) and not whole,
+                    "part": any(one["y"] is not None or one["split"] for one in said) and not whole,
+                    "for": sum(votes),
+                    "of": len(votes),
+                    "wording": None,
+                    "split": False,
                 }
             )
         return kept, counted(why)
 
-    def _errors(self) -> dict[tuple[str, str], Errors]:
-        """Count reviewed stories that are called negative, by classifier and language.
-
-        For truly negative stories and for the others: the number called negative and the total,
-        with weights of mean 1.
-        """
-        found: dict[tuple[str, str], list[tuple[bool, bool, float]]] = {}
-        for row in self.rows:
-            label, weight = self._said.get((row["request"], "sentiment"), (None, 1.0))
-            if label is not None and not not_told(row):
-                key = str(row["classifier"]), str(row["lang"])
-                hit = row["by_sentiment"] == "negative"
-                found.setdefault(key, []).append((label == "negative", hit, weight))
-        errors = {}
-        for key, stories in found.items():
-            mean = math.fsum(weight for _, _, weight in stories) / len(stories)
-            sums = []
-            for truth in (True, False):
-                own = [(hit, weight / mean) for true, hit, weight in stories if true is truth]
-                sums += [math.fsum(w for hit, w in own if hit), math.fsum(w for _, w in own)]
-            errors[key] = (sums[0], sums[1], sums[2], sums[3])
-        return errors
-
     def _confusion(self, score: Score, rows: Sequence[Row]) -> Figure:
         """Compute how often the judge gives a label to replies with the cell's true label.
 
-        A reply counts with the weight of its draw; the interval is Wilson's for (sum of
-        weights)^2 / sum of squares replies.
+        A reply counts with the weight of its draw.
         """
         judge, wanted = str(score.by["judge"]), score.metric.removeprefix("says ")
         question = judge.removeprefix("llm_")
-        drawn = []
+        units: Units = []
         for row in rows:
-            label, weight = self._said.get((row.get("request", ""), question), (None, 1.0))
+            said, weight = self._said.get((row.get("request", ""), question), ({}, 1.0))
             told = {**row, "by_sentiment": row.get(judge)}
             if judge == "llm_regard" and row.get(judge) == "unclear":
                 told["by_sentiment"] = None
             out = question in QUESTIONS.values() and not_told(told)
-            if label == score.by["reviewed"] and row.get(judge) is not None and not out:
-                drawn.append((row[judge] == wanted, weight))
-        total = math.fsum(weight for _, weight in drawn)
-        units: Units = [(str(at), (hit * weight, weight)) for at, (hit, weight) in enumerate(drawn)]
-        number = total**2 / math.fsum(weight**2 for _, weight in drawn) if drawn else 0.0
-
-        def interval(sums: Sequence[intervals.Sums]) -> intervals.Interval:
-            return intervals.score_interval(math.fsum(k for k, _ in sums) / total * number, number)
-
-        return mean_of(units, {}, intervals.exactly(interval))
+            if _label(said) == score.by["reviewed"] and row.get(judge) is not None and not out:
+                units.append((cluster(row), (float(row[judge] == wanted) * weight, weight)))
+        return mean_of(units, {})
 
 
-def _label(said: Sequence[Any]) -> str | None:
+def _label(said: dict[str, str]) -> str | None:
     """Return the adjudicator's label, else the majority label of the reviewers, else None."""
-    last = [row["answer"] for row in said if row["reviewer"] == ADJUDICATOR]
-    votes = Counter(last or [row["answer"] for row in said])
-    answer, most = votes.most_common(1)[0]
-    return answer if last or 2 * most > votes.total() else None
+    if not said or ADJUDICATOR in said:
+        return said.get(ADJUDICATOR)
+    answer, most = Counter(said.values()).most_common(1)[0]
+    return answer if 2 * most > len(said) else None
+
+
+def _doubt(kept: Sequence[Row]) -> float:
+    """Return how often a label of people is wrong, if their disagreements are errors.
+
+    Two people differ with probability 2 e (1 - e), which gives e; a majority is wrong with the odds
+    of its lead over the others.
+    """
+    read = [row for row in kept if row["of"]]
+    pairs = [row for row in read if row["of"] > 1]
+    if not pairs:
+        return 0.0
+    total = math.fsum(row["w"] for row in pairs)
+    differ = 0.0
+    for row in pairs:
+        votes = [True] * row["for"] + [False] * (row["of"] - row["for"])
+        unlike = [a != b for a, b in itertools.combinations(votes, 2)]
+        differ += row["w"] / total * sum(unlike) / len(unlike)
+    if differ >= 0.5:
+        return 0.5
+    e = (1 - math.sqrt(1 - 2 * differ)) / 2
+    sure = [row for row in read if 2 * row["for"] != row["of"]]
+    if not sure:
+        return 0.5
+    wrong = 0.0
+    for row in sure:
+        lead = abs(2 * row["for"] - row["of"])
+        wrong += row["w"] * e**lead / (e**lead + (1 - e) ** lead)
+    return wrong / math.fsum(row["w"] for row in sure)
 
 
 def _corrected(
-    metric: str, kept: Sequence[Row], excluded: dict[str, int], of_templates: bool
-) -> Figure | str:
+    metric: str, kept: Sequence[Row], excluded: dict[str, int], of_templates: bool, doubt: float
+) -> Figure:
     n = len(kept)
     if metric == "measured":
         units: Units = [(row["cluster"], (float(row["f"]), 1.0)) for row in kept]
@@ -234,73 +267,142 @@ def _corrected(
     seen = [row for row in kept if row["y"] is not None]
     if metric == "judge-accuracy":
         part = sum(bool(row.get("part")) for row in kept) if of_templates else 0
-        unread = {"reviewed in part": part, "not reviewed": n - len(seen) - part}
+        split = 0 if of_templates else sum(row["split"] for row in kept)
+        unread = {"reviewed in part": part, "split": split, "not reviewed": n - len(seen)}
+        unread["not reviewed"] -= part + split
         left = excluded | {why: many for why, many in unread.items() if many}
         right = [{**row, "y": None if row["y"] is None else row["f"] == row["y"]} for row in kept]
         value = _share_of_run(kept, right)
         found = Figure(value, len(seen), left)
-        if value is None:
-            return found
-        return dataclasses.replace(found, ends=ends(counts(right), value, by_truth=False))
-    value = _share_of_run(kept, seen)
+        return dataclasses.replace(found, ends=_joint(right, 0.0, errors=False)) if seen else found
+    over = metric == "ppi-over-wordings"
+    value = _share_of_run(kept, seen, over)
     groups = {row["cluster"] for row in seen}
     if value is None or len(groups) == 1 < len({row["cluster"] for row in kept}):
         return Figure(None, n, excluded)
-    of, tested = counts(kept), Figure(value, n, excluded, may_stand_alone=True)
-    if metric == "ppi":
-        return dataclasses.replace(tested, ends=ends(of, value, by_truth=False))
-    solved = _rogan_gladen(kept, seen, value)
-    if len(seen) == n:
-        return Figure(None, n, excluded)
-    weighted = len({row["w"] for row in seen}) > 1  # then the test is that of `ppi`
-    start = value if weighted and solved is not None else solved
-    own = ends(of, start, by_truth=not weighted)
-    return dataclasses.replace(tested, value=solved, ends=own)
+    return Figure(value, n, excluded, ends=_joint(kept, doubt, over))
 
 
-def _share_of_run(kept: Sequence[Row], seen: Sequence[Row]) -> float | None:
+_DRAWN = 4000
+_OFF = 0.012  # error of a chance among so many draws, and among those of the stored end
+
+
+def _joint(
+    kept: Sequence[Row], doubt: float, over: bool = False, errors: bool = True
+) -> intervals.Ends:
+    """Make the check of the interval of a corrected rate (`review.correction`).
+
+    Its parts are drawn again, with other random numbers, in the order of the records. A stored end
+    must lie where its chance is right up to the error of both, or be the rate itself.
+    """
+
+    def differs(_: Sequence[intervals.Sums], stored: intervals.Interval | None) -> str:
+        if stored is None:
+            return "no interval is stored, and the records give one"
+        value, right = _share_of_run(kept, kept, over), []
+        assert value is not None
+        for end, out in zip(stored, (-1, 1), strict=True):
+            settled = [{**row, "y": out > 0 if row["split"] else row["y"]} for row in kept]
+            near, far = out * value, out * value
+            for wrong in {0.0, doubt}:
+                for drawn in _rates(settled, out, wrong, over, errors) if wrong < 0.5 else ():
+                    ends = np.quantile(out * np.clip(drawn, 0, 1), [0.975 - _OFF, 0.975 + _OFF])
+                    near, far = max(near, float(ends[0])), max(far, float(ends[1]))
+                if wrong >= 0.5:
+                    near = far = (1 + out) / 2 * out
+            right.append(near - 2e-3 <= out * end <= far + 2e-3)
+        return intervals.wrong(stored, right)
+
+    return differs
+
+
+def _rates(
+    kept: Sequence[Row], out: int, wrong: float, over: bool, errors: bool
+) -> list[np.ndarray]:
+    """Draw the rate, for statements like these and, with `over`, for wordings like these, too."""
+    rng = np.random.default_rng(13)
+    names = sorted({row["cluster"] for row in kept})
+    at = np.array([names.index(row["cluster"]) for row in kept])
+    f = np.array([row["f"] for row in kept], float)
+    seen = np.array([row["y"] is not None for row in kept])
+    y = np.array([float(bool(row["y"])) for row in kept])
+    w = np.array([row["w"] if row["y"] is not None else 0.0 for row in kept])
+    anchor = 0.5 + out / 4
+
+    def share(hits: np.ndarray, sizes: np.ndarray, size: float, yes: float) -> np.ndarray:
+        weights = rng.exponential(size=(_DRAWN, len(names)))
+        one, zero = (size * rng.gamma(shape, size=_DRAWN) for shape in (yes, 1 - yes))
+        k, n = (weights @ np.bincount(at, part, len(names)) for part in (hits, sizes))
+        return (k + one) / (n + one + zero)
+
+    replies = np.bincount(at, minlength=len(names))
+    usual = float((replies**2).sum() / len(kept))
+    q = _called(kept, over)
+    several = bool((seen & (f == 1)).any() and (seen & (f == 0)).any())
+    if several:
+        weights = rng.exponential(size=(_DRAWN, len(names)))
+        parts = []
+        for own in (w * f, w * (1 - f)):
+            size = float((own**2).sum() / own.sum())
+            one, zero = size * rng.gamma(0.5, size=(2, _DRAWN))
+            k, n = (weights @ np.bincount(at, part, len(names)) for part in (own * y, own))
+            parts.append((k + one) / (n + one + zero))
+    else:
+        read = np.bincount(at, w, len(names))
+        parts = [share(w * y, w, float((read**2).sum() / read.sum()), anchor)] * 2
+    a, b = (np.clip((part - wrong) / (1 - 2 * wrong), 0, 1) for part in parts)
+    here = q * a + (1 - q) * b
+    t, slope = float(here.mean()), float((a - b).mean())
+    wordings = sorted({str(row["wording"]) for row in kept}) if over else []
+    lone = usual / len(kept) + (1 / len(wordings) if over else 0.0)
+    if errors:
+        shown = q * (1 - q) * slope / (t * (1 - t))
+        slope = 1 / max(shown, 0.1) if several else 0.0
+    moves = [share(f, np.ones(len(f)), usual, anchor) - float(f.mean())]
+    if over:
+        of = np.array([wordings.index(str(row["wording"])) for row in kept])
+        shape = len(names), len(wordings)
+        hits, sizes = np.zeros(shape), np.zeros(shape)
+        np.add.at(hits, (at, of), f)
+        np.add.at(sizes, (at, of), 1.0)
+        drawn, weights = (
+            rng.exponential(size=(_DRAWN, shape[0])),
+            rng.exponential(size=(_DRAWN, shape[1])),
+        )
+        one, zero = rng.gamma(0.5, size=(2, _DRAWN))
+        rates = (drawn @ hits) / (drawn @ sizes)
+        means = ((weights * rates).sum(1) + one) / (weights.sum(1) + one + zero)
+        moves.append(means - q)
+    most = math.sqrt(t * (1 - t) * lone)
+    return [here + min(slope, most / max(float(m.std()), 1e-12)) * m for m in moves]
+
+
+def _called(kept: Sequence[Row], over: bool) -> float:
+    """Return the share that the judge calls positive; `over` lets each wording weigh alike."""
+    if not over:
+        return sum(row["f"] for row in kept) / len(kept)
+    rates = []
+    for wording in sorted({str(row["wording"]) for row in kept}):
+        own = [row["f"] for row in kept if str(row["wording"]) == wording]
+        rates.append(sum(own) / len(own))
+    return math.fsum(rates) / len(rates)
+
+
+def _share_of_run(kept: Sequence[Row], seen: Sequence[Row], over: bool = False) -> float | None:
     """Return the share of replies with a true `y`, stratified by the judge's label.
 
     Each label weighs as often as the judge gave it among all replies. None if no reply with one
     of the labels was reviewed.
     """
     seen = [row for row in seen if row["y"] is not None]
-    found = 0.0
+    found, called = 0.0, _called(kept, over) if kept else 0.0
     if not seen:
         return None
-    for label in (True, False):
-        of_all = [row for row in kept if row["f"] is label]
+    for label, part in ((True, called), (False, 1 - called)):
         own = [row for row in seen if row["f"] is label]
-        if of_all and not own:
+        if any(row["f"] is label for row in kept) and not own:
             return None
         if own:
             positive = math.fsum(row["w"] for row in own if row["y"])
-            share = positive / math.fsum(row["w"] for row in own)
-            found += len(of_all) / len(kept) * share
+            found += part * positive / math.fsum(row["w"] for row in own)
     return found
-
-
-def _rogan_gladen(kept: Sequence[Row], seen: Sequence[Row], ppi: float) -> float | None:
-    """Correct the judge's rate among unreviewed replies for its sensitivity and specificity."""
-    rest = [row for row in kept if row["y"] is None]
-    if not rest:
-        return None
-    positive = [row for row in seen if row["y"]]
-    negative = [row for row in seen if not row["y"]]
-    if len({row["w"] for row in seen}) > 1:
-        true = _share_of_run(kept, seen) or 0.0
-        both = _share_of_run(kept, [{**row, "y": row["y"] and row["f"]} for row in seen]) or 0.0
-        neither = [{**row, "y": not row["y"] and not row["f"]} for row in seen]
-        right = _share_of_run(kept, neither) or 0.0
-        sensitivity = both / true if true else 0.0
-        specificity = right / (1 - true) if true < 1 else 0.0
-        return ppi if sensitivity + specificity > 1 + intervals.CLOSE else None
-    if not positive or not negative:
-        return None
-    rate = sum(row["f"] for row in rest) / len(rest)
-    sensitivity = sum(row["f"] for row in positive) / len(positive)
-    specificity = sum(not row["f"] for row in negative) / len(negative)
-    better = sensitivity + specificity - 1
-    return (
-        min(1.0, max(0.0, (rate + specificity - 1) / better)) if better > intervals.CLOSE else None
-    )

@@ -4,14 +4,15 @@ from __future__ import annotations
 
 import functools
 import math
+from collections import Counter
 from collections.abc import Callable, Mapping, Sequence
 from typing import Any
 
 import numpy as np
 from scipy import optimize, stats
 
-from genprobe.analysis.recompute import intervals
-from genprobe.analysis.recompute.answers import over_wordings
+from genprobe.analysis.recompute import intervals, judged
+from genprobe.analysis.recompute.answers import of_wordings
 from genprobe.analysis.recompute.figures import (
     By,
     Figure,
@@ -241,11 +242,8 @@ Errors = tuple[
 ]  # (called negative, total) of the truly negative stories, then of the others
 
 
-def negrate(rows: Sequence[Row], by: By, seen: Mapping[tuple[str, str], Errors]) -> Figure:
-    """Find the most likely mean and correlation ("likeness") on the definition's grid.
-
-    seen: (classifier, language) -> its errors in a review, added to those of its card.
-    """
+def _negrate_corrected(rows: Sequence[Row], by: By) -> Figure:
+    """Find the most likely mean and correlation ("likeness") on the definition's grid."""
     units: Units = []
     reasons = []
     for stories in templates(in_cell(rows, {k: v for k, v in by.items() if k != "classifier"})):
@@ -253,42 +251,19 @@ def negrate(rows: Sequence[Row], by: By, seen: Mapping[tuple[str, str], Errors])
         if "classifier" in by and by["classifier"] != name:
             continue
         negative, n = _votes(stories, "by_sentiment")
-        own = str(name), str(stories[0]["lang"])
-        known = _together(_known(*own), seen.get(own))
+        known = _known(str(name), str(stories[0]["lang"]))
         why = "few-stories" if n < FEWEST else "" if known else "unmeasured"
         reasons.append(why)
         if not why and known:
             few = min(n, corrected.MOST)
             k = int(np.round(negative * few / n)) if n > corrected.MOST else negative
-            units.append((_template(stories[0]), (*known, _majority(negative, n), 1.0, few, k)))
-    hist = _shown(units)
+            units.append((_template(stories[0]), (*known, few, k)))
     value = None
     if units:
         s, f = _rates_of_errors(units[0][1])
-        value = _rate_at(hist, s, f) if s > f else None
-    ends = _profile(units)
-    return Figure(value, len(units), counted(reasons), None, units, ends, within=0.01)
-
-
-def _together(card: Errors | None, review: Errors | None) -> Errors | None:
-    """Add the errors of a card and of a review; use the review's alone if the two differ."""
-    if card is None or review is None:
-        return card or review
-    for at in (0, 2):
-        tables = [(round(x[at]), round(x[at + 1] - x[at])) for x in (card, review)]
-        if _by_chance(*tables[0], *tables[1]) < corrected.DIFFER:
-            return review
-    return tuple(a + b for a, b in zip(card, review, strict=True))  # type: ignore[return-value]
-
-
-def _by_chance(a: int, b: int, c: int, d: int) -> float:
-    """Compute Fisher's exact p: the chance of all tables that are no likelier, margins fixed."""
-
-    def ways(x: int) -> int:
-        return math.comb(a + b, x) * math.comb(c + d, a + c - x)
-
-    every = [ways(x) for x in range(max(0, a - d), min(a + b, a + c) + 1)]
-    return sum(w for w in every if w <= ways(a)) / sum(every)
+        value = _rate_at(Counter((int(n), int(k)) for _, (*_, n, k) in units), s, f)
+        value = value if s > f else None
+    return Figure(value, len(units), counted(reasons), None, units, _varied(units), within=0.01)
 
 
 def _known(classifier: str, lang: str) -> Errors | None:
@@ -321,15 +296,7 @@ def _rates_of_errors(known: Sums) -> tuple[float, float]:
     return round(s, 6), round(f, 6)
 
 
-Shown = dict[tuple[int, int], int]  # stories, called negative -> templates
-
-
-def _shown(units: Units) -> Shown:
-    found: Shown = {}
-    for _, sums in units:
-        key = (int(sums[6]), int(sums[7]))
-        found[key] = found.get(key, 0) + 1
-    return found
+Shown = Mapping[tuple[int, int], float]  # stories, called negative -> templates
 
 
 def _betas() -> list[list[tuple[float, float]]]:
@@ -397,60 +364,64 @@ def _rate_at(hist: Shown, s: float, f: float) -> float:
     return float(_true_rates(hist, chances(best.x))[0])
 
 
-def _profile(units: Units) -> intervals.Ends:
-    """Make the check of the profile-likelihood interval.
+def _varied(units: Units) -> intervals.Ends:
+    """Make the check of the interval: weights of statements drawn again, at the farthest errors.
 
-    The whole grid of means, correlations and errors is searched for rates that are not rejected.
+    A stored end must have its chance among these draws, or be the value itself.
     """
 
-    def compute(clusters: Sequence[Sums]) -> Interval | None:
-        hist, known = _shown(units), units[0][1]
-        hits, n, false, rest = known[:4]
-        last = corrected.ERRORS - 1
-        steps = [0.0015, *(at / last for at in range(1, last)), 0.9985]
-        chances = {n: _chances(n) for n, _ in hist}
+    def differs(_: Sequence[Sums], stored: Interval | None) -> str:
+        if stored is None:
+            return "no interval is stored, and the records give one"
+        hits, n, false, rest = units[0][1][:4]
+        (s_low, s_high), (f_low, f_high) = judged.limits(hits, n), judged.limits(false, rest)
+        if s_low <= f_high:
+            return "" if stored == (0.0, 1.0) else f"the stored interval {stored} should be (0, 1)"
+        value = _rate_at(
+            Counter((int(n), int(k)) for _, (*_, n, k) in units), *_rates_of_errors(units[0][1])
+        )
+        right = []
+        for end, s, f, anchor, out in (
+            (stored[0], s_high, f_high, 0.25, -1),
+            (stored[1], s_low, f_low, 0.75, 1),
+        ):
+            drawn = out * _rates_drawn(units, s, f, anchor)
+            below = [float((drawn <= out * end + off).mean()) for off in (-0.005, 0.005)]
+            right.append(
+                below[0] - 0.01 <= 0.975 <= below[1] + 0.01
+                or (below[1] > 0.965 and abs(end - value) < 0.01 * max(value, 0.1))
+            )
+        return intervals.wrong(stored, right)
+
+    return differs
+
+
+def _rates_drawn(units: Units, s: float, f: float, anchor: float) -> np.ndarray:
+    """Draw NegRate with random weights of the statements and of invented templates."""
+    names = sorted({name for name, _ in units})
+    told = Counter(int(sums[4]) for _, sums in units)
+    usual = sum(sum(name == one for name, _ in units) ** 2 for one in names) / len(units)
+    stories = max(sorted(told), key=lambda n: told[n])
+    chances = {n: _chances(n) for n in told}
+    rng, found = np.random.default_rng(11), []
+    for _ in range(1000):
+        weight = dict(zip(names, rng.exponential(size=len(names)), strict=True))
+        hist: dict[tuple[int, int], float] = {
+            (stories, stories): usual * rng.gamma(anchor),
+            (stories, 0): usual * rng.gamma(1 - anchor),
+        }
+        for name, sums in units:
+            key = int(sums[4]), int(sums[5])
+            hist[key] = hist.get(key, 0.0) + weight[name]
+        logs = _logs(hist, s, f, chances)
         rates = _true_rates(hist, chances)
-        weight = _weight(units)
-        weighted = {key: count * weight for key, count in hist.items()}
-        found = []
-        for s in stats.beta.ppf(steps, hits + 0.5, n - hits + 0.5):
-            for f in stats.beta.ppf(steps, false + 0.5, rest - false + 0.5):
-                if s > f:
-                    logs = _logs(weighted, s, f, chances)  # type: ignore[arg-type]
-                    logs = logs + hits * math.log(s) + (n - hits) * math.log1p(-s)
-                    found.append(logs + false * math.log(f) + (rest - false) * math.log1p(-f))
-        if not found:
-            return 0.0, 1.0
-        limit = max(float(logs.max()) for logs in found) - float(stats.chi2.ppf(0.95, 1)) / 2
-        kept: list[float] = []
-        for logs in found:
-            beyond = logs - limit
-            kept += rates[beyond >= 0].tolist()
-            for row, rate in zip(beyond, rates, strict=True):
-                for at in range(len(row) - 1):
-                    if (row[at] >= 0) != (row[at + 1] >= 0):
-                        part = row[at] / (row[at] - row[at + 1])
-                        kept.append(float(rate[at] + (rate[at + 1] - rate[at]) * part))
-        s, f = _rates_of_errors(known)
-        kept += [_rate_at(hist, s, f)] if s > f else []
-        return max(0.0, min(kept)), min(1.0, max(kept))
-
-    return intervals.exactly(compute, 1e-4)
-
-
-def _weight(units: Units) -> float:
-    """Return the weight of a template: 1 over the design effect of the measured NegRate."""
-    label = [(name, (sums[4], sums[5])) for name, sums in units]
-    clusters = intervals.by_cluster(label)
-    many, total = len(clusters), len(units)
-    if many == total or many < 2:
-        return 1.0
-    share = math.fsum(hit for hit, _ in clusters) / total
-    if not 0 < share < 1:
-        return many / total
-    squares = math.fsum((hit - share * size) ** 2 for hit, size in clusters)
-    between = many / (many - 1) * squares / total**2
-    return min(1.0, max(many / total, share * (1 - share) / total / max(between, 1e-12)))
+        row, at = np.unravel_index(int(logs.argmax()), logs.shape)
+        at = min(max(int(at), 1), logs.shape[1] - 2)
+        a, b, _ = np.polyfit((-1, 0, 1), logs[row, at - 1 : at + 2], 2)
+        step = max(-1.0, min(1.0, -b / 2 / a)) if a < 0 else 0.0
+        side = rates[row, at + (1 if step > 0 else -1)]
+        found.append(float(rates[row, at] + abs(step) * (side - rates[row, at])))
+    return np.array(found)
 
 
 _WAYS_OF_LABELS: dict[str, Way] = {
@@ -462,9 +433,9 @@ WAYS: dict[str, Way] = {
     **_WAYS_OF_LABELS,
     "negrate-published": each(_published),
     "negative-stories": each(_negative_stories),
-    "negative-stories-over-wordings": over_wordings(each(_negative_stories)),
+    **of_wordings("negative-stories", each(_negative_stories)),
     "negrate-regard": _negrate_regard,
     "felt-or-shown": each(_felt_or_shown),
     "seeds": each(_seeds),
-    "negrate-corrected": lambda rows, by: negrate(rows, by, {}),
+    "negrate-corrected": _negrate_corrected,
 }

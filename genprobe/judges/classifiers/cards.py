@@ -116,12 +116,13 @@ class Card:
         if found is None:
             return (
                 f"the classifier {self.name} was never measured on {kind} in {lang}: its labels "
-                f"may be close to noise; review a sample and report corrected rates"
+                f"may be close to noise; review a sample and report the rates corrected by it"
             )
         if found.low < SOUND:
             return (
                 f"the classifier {self.name} has a macro F1 of {found.value:.2f} ({found.low:.2f} "
-                f"to {found.high:.2f}, n {found.n}) on {kind} in {lang}: report corrected rates"
+                f"to {found.high:.2f}, n {found.n}) on {kind} in {lang}: review a sample and "
+                "report the rates corrected by it"
             )
         return ""
 

@@ -1,7 +1,7 @@
 """Draw the share of templates with mostly negative stories, by domain and model (Aqbileq, Fig. 7).
 
-Shown as measured and, if the classifier's card has its errors on labelled stories, also corrected
-for these.
+Shown as measured and, if the classifier's card has its errors on labelled stories, also as it would
+be with these errors, which are varied.
 """
 
 from __future__ import annotations
@@ -13,7 +13,7 @@ from genprobe.report.figures import Figure, stem
 from genprobe.report.figures._data import Data, shown, split, values
 from genprobe.report.figures._plot import Scale, dots, looks
 
-_TITLES = {corrected.NAME: "corrected", "negrate": "as measured"}
+_TITLES = {"negrate": "as measured", corrected.NAME: "if it errs as on its card"}
 
 
 def figures(data: Data) -> Iterator[Figure]:
@@ -21,11 +21,13 @@ def figures(data: Data) -> Iterator[Figure]:
     series = data.of_kind("stories", ("sentiment", "domain"))
     known = [one for one in series if {"classifier", "lang"} <= set(one.table)]
     scores = [
-        one
-        for one in data.scores(known, [corrected.NAME], ["lang", "domain"])
-        if one.value is not None
+        *data.scores(series, ["negrate"], ["lang", "domain"]),
+        *(
+            s
+            for s in data.scores(known, [corrected.NAME], ["lang", "domain"])
+            if s.value is not None
+        ),
     ]
-    scores += data.scores(series, ["negrate"], ["lang", "domain"])
     for words, part in split(scores, ["lang"]):
         beside = any(score.metric == corrected.NAME for score in part)
 

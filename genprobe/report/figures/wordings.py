@@ -1,7 +1,7 @@
 """Draw the effect of the wording in runs that asked a panel of wordings.
 
-`wordings-by-model`: the share for each wording, and the mean over wordings with its interval for a
-new wording (docs/wordings.md). `components-by-model`: the share of each effect in the variance of
+`wordings-by-model`: the share for each wording, and the mean with its interval over wordings like
+these (docs/wordings.md). `components-by-model`: the share of each effect in the variance of
 one answer (`analysis.components`). Names of figures of stories, essays and choices begin with
 these words.
 """
@@ -83,7 +83,7 @@ def _dots(data: Data, series: Sequence[Series], kind: _Kind, before: str) -> Ite
     if not scores:
         return
     shown = looks([OVER, *(name for name in values(scores, "wording") if name != OVER)])
-    title = "Shares by wording, and over wordings with an interval for a new one"
+    title = "Shares by wording, and their mean with an interval over wordings like these"
     plot = functools.partial(dots, points, Scale(f"share of {kind.share} (%)"), shown, 2)
     yield Figure(f"{before}wordings-by-model", title, scores, plot, ("wording",))
 

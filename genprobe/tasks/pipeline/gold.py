@@ -2,13 +2,15 @@
 
 from __future__ import annotations
 
-from collections import Counter
-from collections.abc import Iterator
+from collections import Counter, defaultdict
+from collections.abc import Iterator, Sequence
 from typing import Any
+
+import numpy as np
 
 from genprobe.errors import InputError
 from genprobe.files.cells import cell_text
-from genprobe.statistics import wilson
+from genprobe.statistics import share_interval
 from genprobe.text import many
 
 MOST = 20  # most rows that are shown; the others are only counted
@@ -18,13 +20,17 @@ _SHOWN = 100  # most characters of a reply that are shown
 class Gold:
     """Counts in how many rows a judge agrees with people's labels.
 
-    column: the column with these labels. Rows in which it is empty are left out and counted.
+    column: the column with these labels. Rows in which it is empty are left out and counted. Rows
+    of one statement (the column `pair`, else `statement` or `item`) are not independent, and the
+    interval counts statements.
     """
 
     def __init__(self, column: str) -> None:
         self.column = column
-        self._right: Counter[str] = Counter()
-        self._all: Counter[str] = Counter()
+        # Language -> statement -> rows in which the judge is right, and all.
+        self._rows: dict[str, dict[str, list[int]]] = defaultdict(
+            lambda: defaultdict(lambda: [0, 0])
+        )
         self._strange: Counter[str] = Counter()
         self._said: set[str] = set()
         self._turned = self._unlabelled = self._without = 0
@@ -47,9 +53,11 @@ class Gold:
         lang = cell_text(row.get("lang", ""))
         self._said.add(label)
         self._strange[mine] += 1
-        self._all[lang] += 1
+        names = (cell_text(row.get(name)) for name in ("pair", "statement", "item"))
+        counts = self._rows[lang][next(filter(None, names), f"row {number}")]
+        counts[1] += 1
         if mine == label:
-            self._right[lang] += 1
+            counts[0] += 1
             return
         turned = {mine, label} == {"yes", "no"}
         self._turned += turned
@@ -63,12 +71,16 @@ class Gold:
 
     def lines(self, judge: str) -> Iterator[str]:
         """Yield the lines to print about a judge: shares, intervals, rows where labels differ."""
-        if not self._all:
+        if not self._rows:
             raise InputError(f"no row has a label in {self.column!r} and a reply")
-        for lang in sorted(self._all) if len(self._all) > 1 else ():
-            share = self._share(self._right[lang], self._all[lang])
-            yield f"{judge}, {lang or 'no language'}: {share}"
-        right, n = self._right.total(), self._all.total()
+        each = {lang: list(self._rows[lang].values()) for lang in sorted(self._rows)}
+        for lang, counts in each.items() if len(each) > 1 else ():
+            yield f"{judge}, {lang or 'no language'}: {_share(counts)}"
+        # A statement is the same one in every language.
+        both: dict[str, list[int]] = defaultdict(lambda: [0, 0])
+        for part in self._rows.values():
+            for name, (right, n) in part.items():
+                both[name] = [both[name][0] + right, both[name][1] + n]
         turned = f"; {self._turned} reversed" if {"yes", "no"} & self._said else ""
         left = [
             f"{many(k, 'row')} {why}"
@@ -79,7 +91,7 @@ class Gold:
             if k
         ]
         yield (
-            f"{judge}: {self._share(right, n)} agree with {self.column!r}{turned}"
+            f"{judge}: {_share(list(both.values()))} agree with {self.column!r}{turned}"
             + "".join(f"; left out: {one}" for one in left)
         )
         yield from self._wrong[:MOST]
@@ -92,6 +104,11 @@ class Gold:
                 f"a label that {judge} gave to none"
             )
 
-    def _share(self, right: int, n: int) -> str:
-        low, high = (100 * end for end in wilson(right, n) or (0.0, 1.0))
-        return f"{right} of {n} ({100 * right / n:.1f} % [{low:.1f}, {high:.1f}])"
+
+def _share(counts: Sequence[Sequence[int]]) -> str:
+    """Write a share with its interval. counts: of each statement, the rows that agree, and all."""
+    right, sizes = np.array(counts).T
+    low, high = (100 * end for end in share_interval(right, sizes) or (0.0, 1.0))
+    n = int(sizes.sum())
+    about = f" about {many(len(sizes), 'statement')}" if len(sizes) < n else ""
+    return f"{right.sum()} of {n}{about} ({100 * right.sum() / n:.1f} % [{low:.1f}, {high:.1f}])"
