@@ -28,8 +28,10 @@ RESAMPLES = 2000
 FEW = 7  # clusters of which all resamples are evaluated: 1,716
 SEED = 1
 TURNS = 9_999  # draws of random signs, for a p-value
+COLUMNS = 3  # wordings from which others like them can be told
 # Names of the intervals in signatures.
 SHARE = f"anchored{100 * LEVEL:g}"
+TWO_WAY = f"twoway{100 * LEVEL:g}s{SEED}"
 BOOTSTRAP = f"bootstrap{100 * LEVEL:g}x{RESAMPLES}s{SEED}o"  # o: in any order of the clusters
 LEAST = 2  # statements that a test needs; one shows no variation
 SAME = 1e-5  # smaller differences of distances and shares are rounding errors
@@ -37,7 +39,11 @@ SAME = 1e-5  # smaller differences of distances and shares are rounding errors
 _STEP = 0.08
 _U = np.exp(np.arange(-24, 28, _STEP))
 _ROWS = 1024
+_FAR = 12  # standard deviations beyond which a weighted sum has one sign
 _BLOCK = 2_000_000  # numbers that the bootstrap holds in memory at a time
+# Random weights of the two-way bootstrap: as many draws as these numbers allow, within limits.
+_WEIGHTS = 2_000_000
+_DRAWS = (2_000, 8_000)
 
 
 def resampled(test: str, draws: int = TURNS) -> str:
@@ -158,6 +164,9 @@ def _chance_below(
     """
     parts = np.concatenate([hits - share * sizes, [usual * (1 - share), -usual * share]])
     shapes = np.concatenate([times, [yes, no]])
+    mean, apart = float(shapes @ parts), float(shapes @ parts**2) ** 0.5
+    if abs(mean) > _FAR * apart:  # certain, and the sum below would be too coarse for so many waves
+        return float(mean < 0)
     parts = parts / np.abs(parts).max()
     angle, logs = np.zeros(len(_U)), np.zeros(len(_U))
     for at in range(0, len(parts), _ROWS):  # in blocks, so that memory stays small
@@ -165,6 +174,160 @@ def _chance_below(
         angle += shapes[at : at + _ROWS] @ np.arctan(x)
         logs += shapes[at : at + _ROWS] @ np.log1p(x * x)
     return float(0.5 - (np.sin(angle) * np.exp(-logs / 2)).sum() * _STEP / np.pi)
+
+
+Table = tuple[Array, Array]  # hits and sizes, both (clusters, columns)
+
+
+def two_way(table: Table, less: Table | None = None, yes: float = 0.5, no: float = 0.5) -> Array:
+    """Draw the mean over columns of a share, where clusters and columns are both samples.
+
+    table: hits and sizes, both (clusters, columns), such as statements by wordings; a cell may be
+    empty. less: the table of a second model about the same clusters and columns, whose share is
+    subtracted under the same weights. yes, no: the weights of the anchors, 1/2 and 1/2 for both
+    ends of an interval, 1 and 0 for a one-sided upper limit. Returns (draws,) shares between 0 and
+    1, or differences between -1 and 1.
+
+    It is the pigeonhole bootstrap (Owen & Eckles 2012, Annals of Applied Statistics 6:895) with
+    exponential weights and with anchors as in `share_interval`. A draw has a weight D for each
+    cluster and a weight E for each column. The share of column w is p_w = sum D x / sum D n, and
+    the draw is (sum E p_w + Y) / (sum E + Y + N), with Y and N from Gamma(yes) and Gamma(no); for a
+    difference d_w of shares it is (sum E d_w + Y - N) / (sum E + Y + N). Columns without replies
+    (in either table) are left out.
+
+    The draws are the same every time, whatever the names and the order of clusters and columns:
+    equal clusters share one weight from a gamma distribution, and within a draw the weights E are
+    given to the columns from the smallest share to the largest. Each weight is spread evenly over
+    its distribution, so that the quantiles hardly depend on chance.
+    """
+    tables = [np.asarray(part, float) for one in (table, less or ()) for part in one]
+    cells = np.stack(tables, -1)[:, _asked(table, less)]  # (clusters, columns, hits and sizes)
+    cells = cells[:, _column_order(cells)]
+    width, kinds = cells.shape[1:]
+    rows, times = np.unique(cells.reshape(len(cells), -1), axis=0, return_counts=True)
+    parts = np.moveaxis(rows.reshape(-1, width, kinds), -1, 0)  # (kinds, clusters, columns)
+    draws = int(np.clip(_WEIGHTS // len(cells), *_DRAWS))
+    rng = np.random.default_rng(SEED)
+
+    def weights(*shapes: float) -> Array:  # (draws, shapes)
+        return np.array([rng.permutation(_gammas(shape, draws)) for shape in shapes]).T
+
+    # Columns and anchors first: their weights must not move with the number of unlike clusters.
+    columns = weights(*[1.0] * width)
+    above, below = weights(yes, no).T
+    sums = np.zeros((kinds, draws, width))
+    block = max(1, _BLOCK // draws)
+    for at in range(0, len(rows), block):
+        sums += weights(*times[at : at + block].tolist()) @ parts[:, at : at + block]
+    shares = sums[0] / sums[1] - (sums[2] / sums[3] if less else 0.0)
+    ends = above - below if less else above
+    total = columns.sum(1) + above + below
+    return np.asarray(((columns * np.sort(shares, axis=1)).sum(1) + ends) / total)
+
+
+@functools.lru_cache(maxsize=64)
+def _gammas(shape: float, draws: int) -> Array:
+    """Return evenly spaced quantiles of Gamma(shape); zeros for the shape 0."""
+    from scipy.special import gammaincinv
+
+    even = (np.arange(draws) + 0.5) / draws
+    return np.asarray(gammaincinv(shape, even)) if shape else np.zeros(draws)
+
+
+def _column_order(cells: Array) -> Array:
+    """Return an order of the columns that does not depend on the given order of rows and columns.
+
+    cells: (rows, columns, numbers). Rows and columns are told apart by what stands in them, then by
+    what stands in the rows and columns that these cross, and so on, until no more are told apart
+    (colour refinement: Weisfeiler & Leman 1968).
+    """
+    codes = np.unique(cells.reshape(-1, cells.shape[-1]), axis=0, return_inverse=True)[1]
+    codes = codes.reshape(cells.shape[:2])
+    kinds, found = codes.max() + 1, 0
+    columns = np.zeros(cells.shape[1], int)
+    while columns.max() + 1 > found and found < len(columns):
+        found = columns.max() + 1
+        rows = _ranks(np.sort(codes + kinds * columns, axis=1))
+        columns = _ranks(np.sort(codes + kinds * rows[:, None], axis=0).T)
+    return np.argsort(columns, kind="stable")
+
+
+def _ranks(rows: Array) -> Array:
+    """Return a number for each row, the same for equal ones. rows: (n, k) -> (n,)."""
+    return np.unique(rows, axis=0, return_inverse=True)[1].reshape(-1)
+
+
+def _across(table: Table, less: Table | None) -> tuple[Array, Array]:
+    """Sum over the columns at hand, each weighing alike: the hits and the sizes of each cluster.
+
+    Their share is the mean over columns, or with `less` (1 + difference) / 2.
+    """
+    asked = _asked(table, less)
+
+    def scaled(one: Table) -> Array:
+        parts = np.asarray(one, float)[:, :, asked]
+        return np.asarray((parts / parts[1].sum(0)).mean(2))
+
+    hits, sizes = scaled(table)
+    if less is not None:
+        fewer, others = scaled(less)
+        sizes = (sizes + others) / 2
+        hits = (sizes + hits - fewer) / 2
+    return hits, sizes
+
+
+def _asked(table: Table, less: Table | None) -> Array:
+    """Tell which columns have replies, in both tables if there are two: (columns,)."""
+    return np.all([np.sum(one[1], 0) > 0 for one in (table, less) if one], axis=0)
+
+
+def two_way_interval(
+    table: Table, less: Table | None = None, level: float = LEVEL
+) -> Interval | None:
+    """Compute the interval of the mean over columns like these, about clusters like these.
+
+    table, less: as in `two_way`. Returns None for fewer than `COLUMNS` columns.
+
+    It is at least as wide as that for these columns (`share_interval`): a draw of `two_way` has no
+    invented cluster, and would be too sure of few clusters in many columns. How often it holds is
+    simulated in `benchmarks/wordings.py`.
+    """
+    if _asked(table, less).sum() < COLUMNS:
+        return None
+    hits, sizes = table
+    chance = (1 + level) / 2
+    high = float(np.quantile(two_way(table, less), chance))
+    low, high_here = share_interval(*_across(table, less), level) or (0.0, 1.0)
+    if less is None:
+        turned_over = np.quantile(two_way((np.subtract(sizes, hits), sizes)), chance)
+        return min(low, 1 - float(turned_over)), max(high, high_here)
+    turned_over = np.quantile(two_way(less, table), chance)
+    return min(2 * low - 1, -float(turned_over)), max(high, 2 * high_here - 1)
+
+
+def two_way_end(table: Table, less: Table | None = None, level: float = LEVEL) -> float | None:
+    """Compute the one-sided upper limit of the mean over columns like these; see `upper_end`.
+
+    table, less: as in `two_way`. Returns None for fewer than `COLUMNS` columns.
+    """
+    if _asked(table, less).sum() < COLUMNS:
+        return None
+    here = upper_end(*_across(table, less), level)
+    drawn = float(np.quantile(two_way(table, less, 1.0, 0.0), level))
+    return max(here if less is None else 2 * here - 1, drawn)
+
+
+def two_way_p(most: float, table: Table, less: Table | None = None) -> float | None:
+    """Compute a one-sided p-value for the hypothesis that the mean is at most `most`.
+
+    table, less: as in `two_way`. Returns None for fewer than `COLUMNS` columns. The p-value is at
+    least that for these columns (`p_at_most`).
+    """
+    if _asked(table, less).sum() < COLUMNS:
+        return None
+    here = p_at_most(most if less is None else (1 + most) / 2, *_across(table, less))
+    drawn = two_way(table, less)
+    return max(here, float((drawn <= most).mean()), 1 / len(drawn))
 
 
 def ratio(sums: Array) -> Array:

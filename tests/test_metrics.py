@@ -102,6 +102,80 @@ def test_the_interval_of_a_share_covers(clusters, p):
     assert naive / 600 < 0.85
 
 
+@pytest.mark.parametrize("clusters", [5_000, 30_000])
+def test_the_interval_of_a_share_of_very_many_statements_is_nearly_the_normal_one(clusters):
+    rng = np.random.default_rng(2)
+    hits = rng.binomial(2, rng.beta(1, 2, clusters)).astype(float)
+    half = 1.96 * hits.std() / 2 / clusters**0.5
+    wanted = hits.mean() / 2 - half, hits.mean() / 2 + half
+    found = statistics.share_interval(hits, np.full(clusters, 2.0))
+    assert found == pytest.approx(wanted, abs=half / 10)
+
+
+# --- the mean over columns, two-way
+
+
+def _two_way_table(rng, statements=14, wordings=5, share=0.3):
+    sizes = rng.integers(0, 4, (statements, wordings)).astype(float)
+    return rng.binomial(sizes.astype(int), share).astype(float), sizes
+
+
+def test_two_way_draws_are_those_of_the_definition():
+    """Weights drawn plainly, in the given order."""
+    rng = np.random.default_rng(4)
+    (x, n), (y, m) = _two_way_table(rng), _two_way_table(rng, share=0.6)
+    draws = 200_000
+    d, e = rng.exponential(size=(draws, len(x))), rng.exponential(size=(draws, x.shape[1]))
+    above, below = rng.gamma(0.5, size=(2, draws))
+    total = e.sum(1) + above + below
+    for less, shares, ends in (
+        (None, (d @ x) / (d @ n), above),
+        ((y, m), (d @ x) / (d @ n) - (d @ y) / (d @ m), above - below),
+    ):
+        plain = ((e * shares).sum(1) + ends) / total
+        ours = statistics.two_way((x, n), less)
+        for at in (0.025, 0.5, 0.975):
+            assert np.quantile(ours, at) == pytest.approx(np.quantile(plain, at), abs=0.01)
+
+
+def test_two_way_ends_do_not_depend_on_names_or_order_and_turn_with_the_answers():
+    rng = np.random.default_rng(5)
+    (x, n), (y, m) = _two_way_table(rng), _two_way_table(rng)
+    rows, columns = rng.permutation(14), rng.permutation(5)
+    moved = [part[rows][:, columns] for part in (x, n, y, m)]
+    low, high = statistics.two_way_interval((x, n))
+    assert statistics.two_way_interval((moved[0], moved[1])) == pytest.approx((low, high))
+    assert statistics.two_way_interval((n - x, n)) == pytest.approx((1 - high, 1 - low))
+    low, high = statistics.two_way_interval((x, n), (y, m))
+    assert statistics.two_way_interval((y, m), (x, n)) == pytest.approx((-high, -low))
+    end = statistics.two_way_end((x, n), (y, m))
+    assert end == pytest.approx(statistics.two_way_end(tuple(moved[:2]), tuple(moved[2:])))
+    p = statistics.two_way_p(0.1, (x, n), (y, m))
+    assert p == pytest.approx(statistics.two_way_p(0.1, tuple(moved[:2]), tuple(moved[2:])))
+
+
+def test_two_way_ends_rise_with_hits_and_say_nothing_from_two_columns():
+    rng = np.random.default_rng(6)
+    x, n = np.zeros((12, 4)), np.full((12, 4), 3.0)
+    found = [statistics.two_way_interval((x, n))]
+    assert found[0][0] == 0
+    for _ in range(25):
+        at = tuple(rng.integers(0, (12, 4)))
+        x[at] = min(3, x[at] + 1)
+        found.append(statistics.two_way_interval((x, n)))
+    # The quantiles of 8,000 draws move by a few tenths of a point.
+    assert (np.diff(np.array(found), axis=0) > -0.004).all()
+    assert statistics.two_way_interval((x[:, :2], n[:, :2])) is None
+    assert statistics.two_way_end((x[:, :2], n[:, :2])) is None
+
+
+def test_two_way_limits_without_a_change_are_those_of_as_many_columns():
+    same = np.full((60, 3), 1.0), np.full((60, 3), 1.0)
+    # One anchor among three wordings: 1 - 0.05^(1/3).
+    assert statistics.two_way_end(same, same) == pytest.approx(1 - 0.05 ** (1 / 3), abs=0.01)
+    assert statistics.two_way_p(0.0, same, same) == pytest.approx(0.5, abs=0.02)
+
+
 def test_the_bootstrap_covers():
     """Few pairs and many; plain percentiles cover 83 % of the time with seven."""
     rng = np.random.default_rng(7)
