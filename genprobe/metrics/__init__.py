@@ -30,6 +30,16 @@ if TYPE_CHECKING:
 # as a p-value.
 SCALES = ("share", "points", "number", "count", "coefficient", "p")
 
+# What a figure is over: which replies, and which wordings; in signatures. Those of a gate are over
+# all planned replies (`analysis.gate`).
+OWN, OVER = "own", "own-wordings"
+ESTIMANDS = {
+    OWN: "units that count in each, these wordings",
+    OVER: "units that count in each, wordings like these",
+    "planned": "all planned replies, these wordings",
+    "planned-wordings": "all planned replies, wordings like these",
+}
+
 # Columns that describe a single reply, so that two replies to one question may differ in them.
 REPLY = tuple(columns.of_replies())
 
@@ -104,8 +114,9 @@ class Metric:
     scale: of `SCALES`. pairable: the value is a mean over units, so two runs can be compared unit
     by unit. place: position among the scores shown by default, low numbers first; 0 is shown only
     on request. apart: columns that are never averaged over. of_logs: it needs log-probabilities and
-    has no meaning for perplexities. version: changes whenever a value, an end of its interval or
-    one of its bounds can change.
+    has no meaning for perplexities. extremes: the statistics of a unit that makes the value as low,
+    and as high, as it can be; only for a value that is no ratio. version: changes whenever a value,
+    an end of its interval or one of its bounds can change.
     """
 
     name: str
@@ -125,13 +136,19 @@ class Metric:
     place: int = 0
     note: str = ""
     of_logs: bool = False
+    extremes: tuple[tuple[float, ...], ...] = ()
     apart: tuple[str, ...] = ("decode",)
     version: str = "1"
 
     @property
+    def estimand(self) -> str:
+        """Return the estimand, of `ESTIMANDS`; a figure over wordings is never split by them."""
+        return OVER if "wording" in self.never_by else OWN
+
+    @property
     def id(self) -> str:
-        """Return the name of the metric in the signature of a score, such as `yes/2-anchored95`."""
-        return f"{self.name}/{self.version}-{self.method}"
+        """Return the metric in the signature of a score, such as `yes/2-own-anchored95`."""
+        return f"{self.name}/{self.version}-{self.estimand}-{self.method}"
 
     def ends(self, units: Units) -> Array | None:
         """Return the lowest and the highest possible value of each planned unit, (units, 2).

@@ -79,6 +79,12 @@ def _says(measure: str, place: int) -> Metric:
     return share(measure, title, "clear", ("answer", "says", "measures"), units, place)
 
 
+def _failed(outcomes: pd.DataFrame, by: list[str]) -> Units:
+    """Compute the share of planned requests that failed or were not asked yet."""
+    without = outcomes["status"] != "answered"
+    return units_of(outcomes, by, without, without.map({True: "", False: ""}))
+
+
 def _refusal(outcomes: pd.DataFrame, by: list[str]) -> Units:
     """Compute the share of replies that refuse, by the refusal judge, else by the answer reader."""
     rows = spoken(outcomes)
@@ -155,6 +161,7 @@ METRICS = (
     _answers("ambiguous", place=30),
     _says("recognised", place=50),
     _says("endorsed", place=60),
+    share("failed", "share of planned requests without a reply", "requests", (), _failed),
     share("refusal", "share of replies that refuse", "replies", ("refused",), _refusal, place=40),
     share(
         "conflict",
