@@ -160,8 +160,8 @@ def test_many_limits_are_one_test():
             for at, part in enumerate(parts):  # statements of their own
                 part["statement"] = part["statement"] + f"-{at}"
             sides.append(pd.concat(parts))
-        cells = rises.moved(*sides, "endorsed", 0.0, by=["lang"])
-        p = np.array([cell.p for cell in cells])
+        cells = rises.moved(*sides, "endorsed", by=["lang"])
+        p = np.array([cell.p(0.0) for cell in cells])
         uncorrected += bool((p < 0.05).any())
         corrected += bool((p < 0.05 / len(p)).any())
     assert uncorrected >= 6 and corrected <= 4
@@ -203,14 +203,14 @@ def panel(rates, statements=60, seed=0):
 def test_figures_over_wordings_have_a_limit():
     old = panel([0.3] * 6)
     new = panel([0.9, 0.9, 0.9, 0.3, 0.3, 0.3])  # worse in these wordings, unsure in others
-    [fixed] = rises.moved(old, new, "endorsed", 0.1)
-    [over] = rises.moved(old, new, "endorsed-over-wordings", 0.1)
+    [fixed] = rises.moved(old, new, "endorsed")
+    [over] = rises.moved(old, new, "endorsed-over-wordings")
     assert fixed.rises[0].value == pytest.approx(over.rises[0].value)
     assert over.rises[0].low < fixed.rises[0].low - 0.05
     assert over.estimand == "planned-wordings" and fixed.estimand == "planned"
     two = panel([0.3, 0.3])
     with pytest.raises(InputError, match="needs 3 wordings; these runs have 2"):
-        rises.moved(two, two, "endorsed-over-wordings", 0.1)
+        rises.moved(two, two, "endorsed-over-wordings")
 
 
 def test_other_figures_have_a_jackknife_over_statements():
@@ -219,7 +219,7 @@ def test_other_figures_have_a_jackknife_over_statements():
     old, new = (choices(rng.random(80) < share) for share in (0.8, 0.5))
     for rows in (old, new):
         rows["target"], rows["counter"], rows["unknown"] = 1, 2, 0
-    [found] = rises.moved(old, new, "bbq-bias", 0.05)
+    [found] = rises.moved(old, new, "bbq-bias")
     assert found.estimand == "own" and found.rises[0].low < found.rises[0].value < found.high
     # Every wrong answer fits the stereotype, so the score is the share of wrong answers.
     wrong = [np.asarray(rows["chosen"] == 1, float) for rows in (old, new)]

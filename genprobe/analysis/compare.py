@@ -281,7 +281,7 @@ def _paired(
 ) -> list[Score]:
     from genprobe import metrics as measures
     from genprobe.analysis import distributions, paired
-    from genprobe.statistics import LEVEL, resampled
+    from genprobe.statistics import resampled
 
     found = [
         (two, name, cell)
@@ -293,7 +293,7 @@ def _paired(
             two.column,
         )
     ]
-    several = sum(cell.both for _, _, cell in found)
+    several = sum(cell.both > 0 for _, _, cell in found)
     if not several:
         what = f"two values of {between[0]}" if between else "both"
         raise InputError(f"no unit counts for {what}; `--test ks` compares without pairs")
@@ -301,8 +301,8 @@ def _paired(
     draws = distributions.enough(several)
     for two, name, cell in found:
         metric, one = measures.find(name), paired.tested(name, cell, draws)
-        how = f"{one.method or 'none'}{100 * LEVEL:g}"
-        how += f"+{resampled(paired.SWAP, draws)}" if one.swap_p is not None else ""
+        how = paired.method(metric)
+        how += f"+{resampled(paired.SWAP, draws)}" if paired.fits(metric) else ""
         sign = two.sign(f"{name}/{metric.version}-{metric.estimand}-{how}")
         scores += paired.scores([one], two.a, two.b, sign)
         for line in one.told():

@@ -140,7 +140,7 @@ class OfPanel(Gap):
     @property
     def value(self) -> float:  # type: ignore[override]
         a, b = means(self.own)
-        return b - a
+        return np.nan if a is None or b is None else b - a
 
     @property
     def _tables(self) -> tuple[tuple[Array, Array], tuple[Array, Array]]:
@@ -167,12 +167,17 @@ class OfPanel(Gap):
         return 1.0 if found is None else found
 
 
-def means(own: Array) -> tuple[float, float]:
-    """Return the means over wordings of two shares, each over the wordings that have replies."""
-    with np.errstate(invalid="ignore", divide="ignore"):
-        rates = own[..., [0, 2]].sum(0) / own[..., [1, 3]].sum(0)  # (wordings, 2)
-    a, b = (float(np.mean(side[~np.isnan(side)])) for side in rates.T)
-    return a, b
+def means(own: Array) -> tuple[float | None, float | None]:
+    """Return the means over wordings of two means, each over the wordings that have units.
+
+    own: (statements, wordings, 4), as in `OfPanel`. None if there are no units.
+    """
+    a, n, b, m = np.moveaxis(own.sum(0), -1, 0)
+    first, second = (
+        float(np.mean(k[size > 0] / size[size > 0])) if size.any() else None
+        for k, size in ((a, n), (b, m))
+    )
+    return first, second
 
 
 @dataclass(frozen=True)

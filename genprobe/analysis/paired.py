@@ -15,7 +15,7 @@ from genprobe.errors import InputError
 from genprobe.metrics import Measure, Metric, cells, declare, wordings
 from genprobe.records import FACETS, JSON, Score
 from genprobe.resources.registry import unknown
-from genprobe.statistics import ALPHA, COLUMNS, SEED, TURNS, Array, Interval, ratio, turned
+from genprobe.statistics import ALPHA, COLUMNS, LEVEL, SEED, TURNS, Array, Interval, ratio, turned
 
 if TYPE_CHECKING:
     import pandas as pd
@@ -42,7 +42,7 @@ class Paired:
     hits, and the p-values also if a statement has several units, or if a unit counts for only one
     model. swap_p: of the swap test (`swapped_rates`); gap_p: of any other figure (`analysis.gaps`).
     alone, neither: units that count for only one model, and for neither. lacking: the wordings in
-    which nothing counts for a, and for b; then there is no interval. method: of the interval.
+    which nothing counts for a, and for b; then there is no interval.
     """
 
     metric: str
@@ -67,7 +67,6 @@ class Paired:
     swap_p: float | None = None
     gap_p: float | None = None
     lacking: tuple[tuple[str, ...], tuple[str, ...]] = ((), ())
-    method: str = ""
 
     @property
     def test(self) -> tuple[str, float | None]:
@@ -203,9 +202,14 @@ class Matched:
     neither: int
 
     @property
-    def both(self) -> bool:
-        """Return whether any unit counts for both."""
-        return bool(len(self.pairs))
+    def counted(self) -> Array:
+        """Return the units of each statement that count for a, and for b: (2, statements)."""
+        return self.own[..., [1, 3]].sum(1).T
+
+    @property
+    def planned(self) -> Array:
+        """Return the planned units of each statement; (statements,)."""
+        return self.counted.max(0) if self.least is None else self.least[..., 1].sum(1)
 
     @property
     def unclear(self) -> bool:
@@ -214,10 +218,31 @@ class Matched:
             return False
         return not np.allclose(self.least, self.most)
 
+    @property
+    def both(self) -> int:
+        """Return the number of units that count for both."""
+        return len(self.pairs)
+
+    def figures(self, _: Metric) -> tuple[float | None, float | None]:
+        """Return the two figures, as `score` prints them; None if there is none."""
+        return means(self.own)
+
     def lacking(self, side: int) -> tuple[str, ...]:
         """Name the wordings in which a model (0 for a, 1 for b) has no unit that counts."""
         none = self.own[..., 2 * side + 1].sum(0) == 0
         return tuple(name for name, empty in zip(self.wordings, none, strict=True) if empty)
+
+
+def method(metric: Metric) -> str:
+    """Return the name of the interval of a difference, for signatures."""
+    kind: type[Gap] = OfIntervals
+    if wordings.base(metric.name):
+        kind = OfPanel
+    elif metric.value is ratio:
+        kind = OfStatements
+    elif metric.extremes:
+        kind = OfSums
+    return f"{kind.method}{100 * LEVEL:g}"
 
 
 def gap_of(metric: Metric, own: Array) -> Gap:
@@ -345,25 +370,25 @@ def _cell(rows: pd.DataFrame, label: dict[str, JSON], over: bool, chosen: Metric
 class Summed:
     """One cell of two models, whose figures are functions of sums.
 
-    sums: (2, statements, statistics), of a and b. sizes, planned: (2, statements), the units that
-    count, and all.
+    sums: (2, statements, statistics), of a and b. counted: (2, statements), the units that count.
+    planned: (statements,), all, of the one that has more.
     """
 
     by: dict[str, JSON]
     sums: Array
-    sizes: Array
+    counted: Array
     planned: Array
 
     @property
-    def both(self) -> bool:
-        """Return whether any unit counts for each of the two."""
-        return bool(self.sizes.sum(1).all())
+    def both(self) -> int:
+        """Return the number of statements that count for both."""
+        return int(self.counted.all(axis=0).sum())
 
     def figures(self, metric: Metric) -> tuple[float | None, float | None]:
         """Return the two figures, as `score` prints them; None if there is none."""
         found = []
-        for sums, sizes in zip(self.sums, self.sizes, strict=True):
-            value = float(metric.value(sums.sum(0))) if sizes.sum() else np.nan
+        for sums, counted in zip(self.sums, self.counted, strict=True):
+            value = float(metric.value(sums.sum(0))) if counted.any() else np.nan
             found.append(None if np.isnan(value) else value)
         return found[0], found[1]
 
@@ -373,10 +398,11 @@ class Summed:
             own = np.concatenate(list(self.sums), axis=1)
             return OfStatements(own[own[:, [1, 3]].sum(1) > 0], limits(metric)[1])
         if metric.extremes:
-            return OfSums(metric, self.sums, self.sizes)
+            return OfSums(metric, self.sums, self.counted)
         sides = []
-        for sums, sizes, value in zip(self.sums, self.sizes, self.figures(metric), strict=True):
-            interval = metric.interval(sums[sizes > 0])
+        figures = self.figures(metric)
+        for sums, counted, value in zip(self.sums, self.counted, figures, strict=True):
+            interval = metric.interval(sums[counted > 0])
             if interval is None or value is None:
                 raise InputError(f"{metric.name} has no interval here, so nothing can be compared")
             sides.append((value, min(interval[0], value), max(interval[1], value)))
@@ -405,7 +431,7 @@ def summed(a: pd.DataFrame, b: pd.DataFrame, chosen: Metric, by: Sequence[str]) 
     for number, label in enumerate(labels):
         rows = both[at == number].drop(columns=keys).to_numpy(float)
         by_side = np.moveaxis(rows.reshape(len(rows), 2, -1), 1, 0)  # (2, statements, columns)
-        found.append(Summed(label, by_side[..., 2:], by_side[..., 0], by_side[..., 1]))
+        found.append(Summed(label, by_side[..., 2:], by_side[..., 0], by_side[..., 1].max(0)))
     return found
 
 
@@ -414,8 +440,7 @@ def tested(metric: str, cell: Matched | Summed, resamples: int = TURNS) -> Paire
     chosen = metrics.find(metric)
     if isinstance(cell, Summed):
         return _of_sums(chosen, cell)
-    own = cell.own
-    sizes = own[..., [1, 3]].sum((0, 1)).astype(int)
+    own, sizes = cell.own, cell.counted.sum(1).astype(int)
     some: dict[str, Any] = {
         "metric": metric, "by": cell.by, "n": len(cell.pairs) + cell.alone, "alone": cell.alone,
         "neither": cell.neither, "n_a": int(sizes[0]), "n_b": int(sizes[1]),
@@ -426,20 +451,20 @@ def tested(metric: str, cell: Matched | Summed, resamples: int = TURNS) -> Paire
             f"{metric}: a difference over wordings needs {COLUMNS} wordings; these have "
             f"{len(cell.wordings)}; compare {over}"
         )
-    a, b = (side if size else None for side, size in zip(means(own), sizes, strict=True))
+    a, b = cell.figures(chosen)
     some |= {"a": a, "b": b, **_bounds(cell)}
     if a is None or b is None:
         return Paired(**some)
     gap = gap_of(chosen, own)
     low, high = gap.interval() or (None, None)
-    some |= {"difference": b - a, "low": low, "high": high, "method": gap.method}
+    some |= {"difference": b - a, "low": low, "high": high}
     if over:
         return Paired(**some, gap_p=gap.two_sided() if low is not None else None)
     if np.isin(cell.pairs, (0, 1)).all():
         hits_a, hits_b = cell.pairs.T == 1
         one, other = int((hits_a & ~hits_b).sum()), int((hits_b & ~hits_a).sum())
         some |= {"only_a": one, "only_b": other}
-        if (own[..., [1, 3]].sum(1) == 1).all() and not cell.alone:
+        if (cell.counted == 1).all() and not cell.alone:
             some |= dict(zip(("exact", "mid_p"), mcnemar(one, other), strict=True))
     return Paired(**some, swap_p=swapped_rates(own.sum(1), resamples))
 
@@ -447,24 +472,22 @@ def tested(metric: str, cell: Matched | Summed, resamples: int = TURNS) -> Paire
 def _of_sums(chosen: Metric, cell: Summed) -> Paired:
     """Compare two figures that are functions of sums."""
     a, b = cell.figures(chosen)
-    n_a, n_b = (int(n) for n in cell.sizes.sum(1))
+    n_a, n_b = (int(n) for n in cell.counted.sum(1))
     n = max(n_a, n_b)
-    neither = int(cell.planned.sum(1).max()) - n
-    found = Paired(chosen.name, cell.by, n, 0, neither, n_a, n_b, a, b)
+    found = Paired(chosen.name, cell.by, n, 0, int(cell.planned.sum()) - n, n_a, n_b, a, b)
     if a is None or b is None:
         return found
     gap = cell.gap(chosen)
     low, high = gap.interval() or (None, None)
-    return dataclasses.replace(
-        found, difference=b - a, low=low, high=high, gap_p=gap.two_sided(), method=gap.method
-    )
+    return dataclasses.replace(found, difference=b - a, low=low, high=high, gap_p=gap.two_sided())
 
 
 def _bounds(cell: Matched) -> dict[str, Any]:
     """Return the bounds of the two figures and of their difference, by name."""
     if cell.least is None or cell.most is None or not cell.unclear:
         return {}
-    (low_a, low_b), (high_a, high_b) = means(cell.least), means(cell.most)
+    (low_a, low_b), (high_a, high_b) = (means(side) for side in (cell.least, cell.most))
+    assert low_a is not None and low_b is not None and high_a is not None and high_b is not None
     return {
         "bounds_a": (low_a, high_a),
         "bounds_b": (low_b, high_b),

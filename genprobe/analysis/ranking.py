@@ -253,10 +253,9 @@ def _chances(
     # Equal figures get their ranks at random.
     random = np.random.default_rng(SEED).random(values.shape)
     ranks = np.argsort(np.argsort(-values + 1e-12 * random))
-    return {
-        name: tuple(float((ranks[:, i] == rank).mean()) for rank in range(models))
-        for i, name in enumerate(names)
-    }
+    times = (ranks[..., None] == np.arange(models)).sum(0)
+    chances = (times + 1 / models) / (DRAWS + 1)  # what never happened in the draws is not 0
+    return {name: tuple(map(float, row)) for name, row in zip(names, chances, strict=True)}
 
 
 def of_outcomes(

@@ -13,7 +13,7 @@ from __future__ import annotations
 
 import math
 from collections.abc import Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from functools import cached_property
 from typing import TYPE_CHECKING
 
@@ -21,10 +21,10 @@ import numpy as np
 
 from genprobe import metrics
 from genprobe.analysis import paired
-from genprobe.analysis.gaps import ONE_SIDED, Gap, OfStatements, means
-from genprobe.analysis.paired import Matched, Summed
+from genprobe.analysis.gaps import ONE_SIDED, Gap, OfStatements
+from genprobe.analysis.paired import Matched
 from genprobe.errors import InputError
-from genprobe.metrics import OVER, OWN, wordings
+from genprobe.metrics import OVER, OWN, Metric, wordings
 from genprobe.records import JSON
 from genprobe.statistics import ALPHA, COLUMNS, Array
 
@@ -121,41 +121,24 @@ def moved(
     if chosen.scale not in ("share", "points"):
         raise InputError(f"{metric} has no limit in points; limit a share")
     cells = paired.cells_of(old, new, metric, by)
-    if not any(_sizes(cell)[0].sum() for cell in cells):
+    if not any(cell.counted[0].any() for cell in cells):
         raise InputError(f"{metric}: nothing counts in the old run; nothing to test")
     found = []
     for cell in cells:
-        if isinstance(cell, Summed):
-            figures = cell.figures(chosen)
-            if None in figures:
-                raise InputError(f"{metric}: nothing counts in a run; nothing to test")
-            same = Summed(cell.by, cell.sums[[0, 0]], cell.sizes[[0, 0]], cell.planned[[0, 0]])
-            gaps, none = {"": cell.gap(chosen)}, same.gap(chosen)
-            estimand, n, panel = OWN, cell.sizes, 1
+        figures = cell.figures(chosen)
+        if isinstance(cell, Matched):
+            estimand, sides = _sides(chosen, cell)
+            n = next(iter(sides.values()))[..., [1, 3]].sum(1).T
+            gaps: dict[str, Gap] = {key: paired.gap_of(chosen, own) for key, own in sides.items()}
+            none = paired.gap_of(chosen, next(iter(sides.values()))[..., [0, 1, 0, 1]])
+        elif None in figures:
+            raise InputError(f"{metric}: nothing counts in a run; nothing to test")
         else:
-            panel, estimand = len(cell.wordings), chosen.estimand
-            if wordings.base(metric) and panel < COLUMNS:
-                raise InputError(
-                    f"{metric}: a limit over wordings needs {COLUMNS} wordings; these runs have "
-                    f"{panel}"
-                )
-            sizes = cell.own[..., [1, 3]].sum((0, 1))
-            old_, new_ = (
-                value if size else None for value, size in zip(means(cell.own), sizes, strict=True)
-            )
-            figures = old_, new_
-            sides = {"": cell.own}
-            if cell.least is not None and cell.most is not None:
-                estimand = {OWN: "planned", OVER: "planned-wordings"}[estimand]
-                names = ("no", "yes") if chosen.limits == (0.0, 1.0) else ("lowest", "highest")
-                sides = dict(zip(names, (cell.least, cell.most), strict=True))
-                if not cell.unclear:
-                    sides = {"": cell.least}
-            gaps = {name: paired.gap_of(chosen, own) for name, own in sides.items()}
-            first = next(iter(sides.values()))
-            n, none = first[..., [1, 3]].sum(1).T, paired.gap_of(chosen, first[..., [0, 1, 0, 1]])
+            estimand, n, gaps = OWN, cell.counted, {"": cell.gap(chosen)}
+            none = replace(cell, sums=cell.sums[[0, 0]], counted=n[[0, 0]]).gap(chosen)
         if falls:
-            gaps = {name: gap.reverse() for name, gap in reversed(gaps.items())}
+            gaps = {key: gap.reverse() for key, gap in reversed(gaps.items())}
+        panel = len(cell.wordings) if isinstance(cell, Matched) else 1
         size = int(n.sum(1).max()), int((n.sum(0) > 0).sum()), panel
         found.append(Moved(cell.by, estimand, *figures, *size, tuple(gaps.items()), none))
     # A cell of `by` with one statement can show nothing; the cells of a limit must all show it.
@@ -165,9 +148,20 @@ def moved(
     return some
 
 
-def _sizes(cell: Matched | Summed) -> Array:
-    """Return the units of each statement that count for a, and for b: (2, statements)."""
-    return cell.sizes if isinstance(cell, Summed) else cell.own[..., [1, 3]].sum(1).T
+def _sides(chosen: Metric, cell: Matched) -> tuple[str, dict[str, Array]]:
+    """Return the estimand, and the sums of all planned units by what unclear ones count as."""
+    if wordings.base(chosen.name) and len(cell.wordings) < COLUMNS:
+        raise InputError(
+            f"{chosen.name}: a limit over wordings needs {COLUMNS} wordings; these runs have "
+            f"{len(cell.wordings)}"
+        )
+    if cell.least is None or cell.most is None:
+        return chosen.estimand, {"": cell.own}
+    estimand = {OWN: "planned", OVER: "planned-wordings"}[chosen.estimand]
+    if not cell.unclear:
+        return estimand, {"": cell.least}
+    lowest, highest = ("no", "yes") if chosen.limits == (0.0, 1.0) else ("lowest", "highest")
+    return estimand, {lowest: cell.least, highest: cell.most}
 
 
 def lost(old: pd.DataFrame, new: pd.DataFrame, metric: str, by: Sequence[str] = ()) -> list[Moved]:
@@ -177,12 +171,7 @@ def lost(old: pd.DataFrame, new: pd.DataFrame, metric: str, by: Sequence[str] = 
     """
     found = []
     for cell in paired.cells_of(old, new, metric, by):
-        counted = _sizes(cell)
-        if isinstance(cell, Summed):
-            n = cell.planned.max(0)
-        else:
-            n = counted.max(0) if cell.least is None else cell.least[..., 1].sum(1)
-        unclear = n - counted
+        n, unclear = cell.planned, cell.planned - cell.counted
         own = np.column_stack([unclear[0], n, unclear[1], n])[n > 0]
         if len(own) > 1:
             before, after = (float(side.sum() / n.sum()) for side in unclear)
