@@ -130,7 +130,7 @@ def mean_interval(sums: Array, sizes: Array, level: float = LEVEL) -> Interval:
     bootstrap of `share_interval`, without what holds for counts of hits alone.
     `benchmarks/gate.py differences` says how often the interval holds the difference.
     """
-    sums, sizes = np.clip(sums, 0.0, sizes), np.asarray(sizes, float)
+    sums, sizes = np.asarray(sums, float), np.asarray(sizes, float)
     usual, tail = float((sizes**2).sum() / sizes.sum()), (1 - level) / 2
     table = _counted(sums, sizes)
     low = _quantile(tail, *table, usual, 0.25, 0.75)
@@ -162,7 +162,9 @@ def _quantile(
     def beyond(share: float) -> float:
         return _chance_below(share, hits, sizes, times, usual, yes, no) - chance
 
-    return float(brentq(beyond, 0.0, 1.0, xtol=1e-12)) if beyond(1.0) > 0 > beyond(0.0) else chance
+    if beyond(0.0) >= 0 or beyond(1.0) <= 0:  # it lies beyond the scale
+        return float(beyond(0.0) < 0)
+    return float(brentq(beyond, 0.0, 1.0, xtol=1e-12))
 
 
 def _chance_below(

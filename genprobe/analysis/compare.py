@@ -71,7 +71,7 @@ def compare(
     if test == "paired":
         return _side_by_side(asked, metrics, by, between, power, note)
     if test == "retest":
-        return Scores(_retested(asked, metrics, by))
+        return Scores(_retested(asked, metrics, by, note))
     if test == "differences":
         return Scores(_differences(asked, metrics, by, between))
     if test == "components":
@@ -121,9 +121,16 @@ def _side_by_side(
     return found
 
 
-def _retested(asked: _Asked, metrics: Sequence[str], by: Sequence[str]) -> list[Score]:
+def _retested(asked: _Asked, metrics: Sequence[str], by: Sequence[str], note: Note) -> list[Score]:
     from genprobe.analysis import validity
 
+    # The revision of recorded replies is that of their file.
+    whose = [
+        (r.spec.model, "" if r.spec.engine == "replay" else r.spec.revision) for r in asked.runs
+    ]
+    models = dict.fromkeys(" ".join(filter(None, who)) for who in whose)
+    if len(models) > 1:
+        note(Caution(f"--test retest: these are different models ({', '.join(models)})"))
     tables = dict(zip(asked.names, asked.tables, strict=True))
     name = metrics[0] if metrics else main_measure(asked.tables, by, share=True)
     return validity.retest(tables, name, by, asked.sign)

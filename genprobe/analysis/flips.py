@@ -140,7 +140,8 @@ _NO, _YES, _UNCLEAR = range(3)
 
 def _answers(says: pd.Series) -> Array:
     """Return each answer as a number: no, yes or unclear."""
-    return says.map({False: _NO, True: _YES}).fillna(_UNCLEAR).to_numpy(int)
+    answers = np.where(says.fillna(False).astype(bool), _YES, _NO)
+    return np.where(says.isna(), _UNCLEAR, answers)
 
 
 def _sides(table: pd.DataFrame, measure: str) -> pd.DataFrame:

@@ -106,7 +106,7 @@ class OfStatements(Gap):
     def _share(self) -> tuple[Array, Array]:
         """Return sums and sizes on a scale from 0 (a difference of -width) to 1."""
         sums, sizes = as_one(self.own)
-        return np.clip((sums / self.width + sizes) / 2, 0.0, sizes), sizes
+        return (sums / self.width + sizes) / 2, sizes
 
     def _points(self, share: float) -> float:
         return self.width * (2 * share - 1)
