@@ -14,6 +14,7 @@ and a p-value:
 
 from __future__ import annotations
 
+import math
 from abc import ABC, abstractmethod
 from dataclasses import dataclass
 from statistics import NormalDist
@@ -38,6 +39,19 @@ from genprobe.statistics import (
 
 ONE_SIDED = 1 - ALPHA  # level of a one-sided end
 DRAWS = 8_000  # of `OfSums`
+
+
+def least(n: int) -> float:
+    """Return the smallest margin that n statements (or wordings) rule out if none of them changes.
+
+    It is the one-sided upper limit of no hit in n (`statistics.upper_end`), a share of the scale.
+    """
+    return float(1 - ALPHA ** (1 / n))
+
+
+def fewest(margin: float) -> int:
+    """Return how many statements (or wordings) rule out a margin between 0 and 1: see `least`."""
+    return math.floor(math.log(ALPHA) / math.log1p(-margin)) + 1
 
 
 class Gap(ABC):

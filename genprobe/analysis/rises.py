@@ -11,7 +11,6 @@ no mean over units has one movement, over the units that count for each version.
 
 from __future__ import annotations
 
-import math
 from collections.abc import Sequence
 from dataclasses import dataclass, replace
 from functools import cached_property
@@ -21,12 +20,12 @@ import numpy as np
 
 from genprobe import metrics
 from genprobe.analysis import paired
-from genprobe.analysis.gaps import ONE_SIDED, Gap, OfStatements
+from genprobe.analysis.gaps import ONE_SIDED, Gap, OfStatements, fewest
 from genprobe.analysis.paired import Matched
 from genprobe.errors import InputError
 from genprobe.metrics import OVER, OWN, Metric, wordings
 from genprobe.records import JSON
-from genprobe.statistics import ALPHA, COLUMNS, Array
+from genprobe.statistics import COLUMNS, Array
 
 if TYPE_CHECKING:
     import pandas as pd
@@ -94,14 +93,9 @@ class Moved:
         return self.gaps[0][1].p(most)
 
     def needed(self, most: float) -> int | None:
-        """Return how many statements, and how many wordings, can show a margin; None if unknown.
-
-        If none of n changes, the limit is 1 - 0.05^(1 / n) of the scale (`statistics.upper_end`).
-        """
+        """Return how many statements, and how many wordings, can show a margin; None if unknown."""
         share = most / self.none.width
-        if self.none.method == "intervals" or not 0 < share < 1:
-            return None
-        return math.floor(math.log(ALPHA) / math.log1p(-share)) + 1
+        return None if self.none.method == "intervals" or not 0 < share < 1 else fewest(share)
 
 
 def moved(
