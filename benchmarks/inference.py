@@ -46,10 +46,11 @@ from scipy.stats import f as fisher
 from scipy.stats import norm
 
 from genprobe.analysis.distributions import pairwise_ks
-from genprobe.analysis.paired import difference, mcnemar, swapped
+from genprobe.analysis.gaps import OfStatements
+from genprobe.analysis.paired import mcnemar, swapped
 from genprobe.analysis.power import Power, power_paired, power_single
 from genprobe.analysis.variance import Design
-from genprobe.statistics import ALPHA, RESAMPLES, Array, bootstrap
+from genprobe.statistics import ALPHA, RESAMPLES, Array
 
 DRAWS = 999  # resamples of a study; on average over studies, more are not more exact at 5 %
 SHADES = (80, 60, 25, 20, 16, 14, 11, 9, 7)  # stereotypes of each bias type
@@ -183,9 +184,9 @@ def paired(
         if sentences > 1:
             each = (b - a).reshape(statements * sentences, -1).sum(1)
             apiece.append(swapped(each, DRAWS, seed + at))
-        sums = np.column_stack([a.sum(1), b.sum(1), np.full(statements, float(units))])
-        ends = bootstrap(sums, difference, resamples=DRAWS, seed=seed + at, limits=(-1.0, 1.0))
-        interval.append(0.0 if ends and (ends[0] > 0 or ends[1] < 0) else 1.0)
+        n = np.full(statements, float(units))
+        low, high = OfStatements(np.column_stack([a.sum(1), n, b.sum(1), n]), 1.0).interval()
+        interval.append(0.0 if low > 0 or high < 0 else 1.0)
         exact.append(mcnemar(int((apart < 0).sum()), int((apart > 0).sum()))[1])
     title = f"paired, {what}" + (", unlike" if unlike else "")
     yield title, "swap", plain, swap

@@ -123,6 +123,20 @@ def upper_end(sums: Array, sizes: Array, level: float = LEVEL) -> float:
     return max(_quantile(level, *_counted(sums, sizes), usual, 1.0, 0.0), k / n)
 
 
+def mean_interval(sums: Array, sizes: Array, level: float = LEVEL) -> Interval:
+    """Compute the interval of the mean sum(sums) / sum(sizes), which is a difference on its scale.
+
+    sums, sizes: as in `upper_end`; a difference of -1 is a 0, no difference a half. It is the
+    bootstrap of `share_interval`, without what holds for counts of hits alone.
+    `benchmarks/gate.py differences` says how often the interval holds the difference.
+    """
+    sums, sizes = np.asarray(sums, float), np.asarray(sizes, float)
+    usual, tail = float((sizes**2).sum() / sizes.sum()), (1 - level) / 2
+    table = _counted(sums, sizes)
+    low = _quantile(tail, *table, usual, 0.25, 0.75)
+    return low, _quantile(1 - tail, *table, usual, 0.75, 0.25)
+
+
 def p_at_most(share: float, sums: Array, sizes: Array) -> float:
     """Compute a one-sided p-value for the hypothesis that the mean is at most `share`.
 
@@ -148,7 +162,9 @@ def _quantile(
     def beyond(share: float) -> float:
         return _chance_below(share, hits, sizes, times, usual, yes, no) - chance
 
-    return float(brentq(beyond, 0.0, 1.0, xtol=1e-12)) if beyond(1.0) > 0 > beyond(0.0) else chance
+    if beyond(0.0) >= 0 or beyond(1.0) <= 0:  # it lies beyond the scale
+        return float(beyond(0.0) < 0)
+    return float(brentq(beyond, 0.0, 1.0, xtol=1e-12))
 
 
 def _chance_below(
@@ -265,6 +281,15 @@ def _gammas(shape: float, draws: int) -> Array:
 
     even = (np.arange(draws) + 0.5) / draws
     return np.asarray(gammaincinv(shape, even)) if shape else np.zeros(draws)
+
+
+def spread_weights(times: Sequence[float], draws: int, seed: int = SEED) -> Array:
+    """Draw a random weight for each cluster, each spread evenly over its gamma distribution.
+
+    times: how many equal clusters share a weight. Returns (draws, clusters), the same every time.
+    """
+    rng = np.random.default_rng(seed)
+    return np.array([rng.permutation(_gammas(float(shape), draws)) for shape in times]).T
 
 
 def _column_order(cells: Array) -> Array:

@@ -10,7 +10,7 @@ import numpy as np
 import pandas as pd
 import pytest
 from click.testing import CliRunner
-from scipy.stats import t as studentized_t
+from scipy.stats import beta
 from test_report import Page
 
 import genprobe
@@ -215,10 +215,9 @@ def test_mcnemar_and_holm_of_two_runs(tmp_path, shares):
             for side, rate in zip("ab", rates, strict=True):
                 assert got[name, side].value == pytest.approx(rate)
             assert difference.value == pytest.approx(rates[1] - rates[0])  # second minus first
-            least = (hits["two"].sum() - hits["one"].sum()) / len(both)
-            most = ((hits | ~clear)["two"].sum() - (hits | ~clear)["one"].sum()) / len(both)
-            ends = [least, most, difference.value]
-            assert difference.bounds == pytest.approx([min(ends), max(ends)])
+            least = hits["two"].sum() - (hits | ~clear)["one"].sum()
+            most = (hits | ~clear)["two"].sum() - hits["one"].sum()
+            assert difference.bounds == pytest.approx([least / len(both), most / len(both)])
             assert (name, "mcnemar-p") not in got
             expected.append(got[name, "swap-p"].value)
             continue
@@ -270,16 +269,49 @@ def reads_the_run(folder):
     return found
 
 
-def drawn_ranks(values, covariance, freedom, draws=60_000):
-    """How often each model has each rank, of figures that vary as a multivariate t."""
+def drawn(tables, anchors, draws=60_000, wordings=False):
+    """Random figures of models: sums over statements with random weights, and invented ones.
+
+    tables: of each model, its hits and sizes, (statements, wordings). anchors: of each model, the
+    weights (draws,) of an invented statement (or wording) that is all hits, and of one without.
+    """
     rng = np.random.default_rng(99)
-    normal = rng.multivariate_normal(np.zeros(len(values)), covariance, draws)
-    scaled = values + normal * np.sqrt(freedom / rng.chisquare(freedom, draws))[:, None]
-    ranks = np.zeros((len(values), len(values)))
-    for row in scaled:
+    weights = rng.standard_exponential((draws, len(tables[0][0])))
+    columns = rng.standard_exponential((draws, tables[0][0].shape[1]))
+    found = []
+    for (hits, sizes), (above, below) in zip(tables, anchors, strict=True):
+        if wordings:
+            shares = (weights @ hits) / (weights @ sizes)
+            found.append(((columns * shares).sum(1) + above) / (columns.sum(1) + above + below))
+            continue
+        usual = float((sizes**2).sum() / sizes.sum())
+        above, below = usual * above, usual * below
+        total = weights @ sizes[:, 0] + above + below
+        found.append((weights @ hits[:, 0] + above) / total)
+    return found
+
+
+def apart(a, b, tail, far=0.75, near=0.25, wordings=False):
+    """The ends of the difference of two models, a less b, with `tail` beyond each."""
+    rng = np.random.default_rng(98)
+    ends = []
+    for first, second in ((a, b), (b, a)):
+        above, below = (rng.gamma(shape, size=60_000) for shape in (far, near))
+        one, other = drawn([first, second], [(above, below), (below, above)], wordings=wordings)
+        ends.append(float(np.quantile(one - other, 1 - tail)))
+    return -ends[1], ends[0]
+
+
+def drawn_ranks(tables, wordings=False):
+    """How often each model has each rank."""
+    rng = np.random.default_rng(97)
+    anchors = [rng.gamma(0.5, size=(2, 60_000)) for _ in tables]
+    figures = np.column_stack(drawn(tables, anchors, wordings=wordings))
+    ranks = np.zeros((len(tables), len(tables)))
+    for row in figures:
         for rank, at in enumerate(sorted(range(len(row)), key=lambda at: -row[at])):
             ranks[at, rank] += 1
-    return ranks / draws
+    return ranks / len(figures)
 
 
 def divided(models, differ):
@@ -296,8 +328,6 @@ def divided(models, differ):
 @pytest.mark.parametrize("shares", [(0.9, 0.5, 0.45, 0.1), (0.6, 0.55, 0.5, 0.45)])
 def test_the_ranking_of_four_runs(tmp_path, shares):
     """Figures, simultaneous intervals, groups of ties and chances of ranks, from the JSONL."""
-    from scipy.stats import studentized_range
-
     rng, names = np.random.default_rng(8), [f"s{at}" for at in range(40)]
     keys = [*itertools.product(names, ["agreement", "disagreement"])]
     models = ["a", "b", "c", "d"]
@@ -320,12 +350,14 @@ def test_the_ranking_of_four_runs(tmp_path, shares):
                 hits[model, name] = hits.get((model, name), 0) + says
                 sizes[model, name] = sizes.get((model, name), 0) + 1
     shared = [name for name in names if all((model, name) in sizes for model in models)]
-    n, rates, error, ends = len(names), {}, {}, {}
+    n, rates, own, ends = len(names), {}, {}, {}
     for model in models:
-        own = {name: (hits.get((model, name), 0), sizes.get((model, name), 0)) for name in names}
-        hit, total = (sum(part) for part in zip(*own.values(), strict=True))
+        own[model] = tuple(
+            np.array([[counts.get((model, name), 0)] for name in names], float)
+            for counts in (hits, sizes)
+        )
+        hit, total = (int(part.sum()) for part in own[model])
         rates[model] = hit / total
-        error[model] = [(k - rates[model] * size) / total for k, size in own.values()]
         ends[model] = hit / planned, (hit + planned - total) / planned
     order = sorted(models, key=lambda model: -rates[model])
     assert found["statements"] == n and found["wordings"] == 1
@@ -334,101 +366,68 @@ def test_the_ranking_of_four_runs(tmp_path, shares):
     assert list(found["values"]) == order
     assert list(found["values"].values()) == pytest.approx([rates[model] for model in order])
     differ = set()
-    reach = studentized_range.ppf(0.95, 4, n - 1) / 2**0.5
     for pair in found["pairs"]:
-        parts = [x - y for x, y in zip(error[pair["a"]], error[pair["b"]], strict=True)]
-        wide = reach * (n / (n - 1) * sum(part**2 for part in parts)) ** 0.5
-        gap = rates[pair["a"]] - rates[pair["b"]]
-        assert pair["difference"] == pytest.approx(gap)
-        assert [pair["low"], pair["high"]] == pytest.approx([gap - wide, gap + wide], abs=2e-3)
-        gaps = [x - y for x, y in zip(ends[pair["a"]], ends[pair["b"]], strict=True)]
-        assert pair["bounds"] == pytest.approx([min(*gaps, gap), max(*gaps, gap)])
-        if abs(gap) > wide and pair["bounds"][0] * pair["bounds"][1] > 0:
+        low, high = apart(own[pair["a"]], own[pair["b"]], 0.025 / 6)  # six pairs
+        assert pair["difference"] == pytest.approx(rates[pair["a"]] - rates[pair["b"]])
+        assert [pair["low"], pair["high"]] == pytest.approx([low, high], abs=0.02)
+        (least, most), (less, more) = ends[pair["a"]], ends[pair["b"]]
+        assert pair["bounds"] == pytest.approx([least - more, most - less])
+        if pair["low"] * pair["high"] > 0 and pair["bounds"][0] * pair["bounds"][1] > 0:
             differ.add(frozenset((pair["a"], pair["b"])))
     assert found["ranking"] == divided(order, differ)
-    covariance = [
-        [n / (n - 1) * sum(x * y for x, y in zip(error[a], error[b], strict=True)) for b in order]
-        for a in order
-    ]
-    chances = drawn_ranks(np.array([rates[model] for model in order]), covariance, n - 1)
-    for at, model in enumerate(order):
+    unsure = any(
+        pair["low"] * pair["high"] > 0 and pair["bounds"][0] * pair["bounds"][1] <= 0
+        for pair in found["pairs"]
+    )
+    assert (found["rank_chances"] is None) == unsure
+    chances = drawn_ranks([own[model] for model in order])
+    for at, model in enumerate(order if not unsure else ()):
         assert found["rank_chances"][model] == pytest.approx(chances[at], abs=0.03)
         assert sum(found["rank_chances"][model]) == pytest.approx(1)
 
 
-@pytest.mark.parametrize(("statements", "supported"), [(2, False), (5, False), (7, True)])
+@pytest.mark.parametrize(("statements", "supported"), [(2, False), (4, False), (7, True)])
 def test_models_that_differ_alike_everywhere_are_not_certain(tmp_path, statements, supported):
     """No variance is seen, and yet two statements show little."""
-    from scipy.stats import studentized_range
-
     keys = [(f"s{at}", "agreement") for at in range(statements)]
     for model, text in (("a", "Yes."), ("b", "No.")):
         ask(tmp_path, model, dict.fromkeys(keys, text))
     runs = [str(tmp_path / model) for model in "ab"]
     out = CliRunner().invoke(cli, ["compare", *runs, "-f", "json", "-q", "--metric", "endorsed"])
     found = json.loads(out.stdout)
-    reach = studentized_range.ppf(0.95, 2, statements - 1) / 2**0.5
-    wide = 2 * reach**2 / (statements + reach**2)  # so many statements may differ the other way
     (pair,) = found["pairs"]
-    assert [pair["low"], pair["high"]] == pytest.approx([1 - wide, 1 + wide], abs=5e-3)
-    assert (found["ranking"] is not None) == pair["differ"] == supported == (wide < 1)
+    # So many statements may differ the other way: of gamma weights, 3/4 in 3/4 + 1/4 + statements.
+    unlike = beta.ppf(0.975, 0.75, 0.25 + statements)
+    assert [pair["low"], pair["high"]] == pytest.approx([1 - 2 * unlike, 1], abs=1e-3)
+    assert (found["ranking"] is not None) == pair["differ"] == supported == (unlike < 0.5)
     assert found["rank_chances"]["a.csv"][0] < 1
-
-
-def crossed(hits, sizes):
-    """Variance of the difference of two models over wordings, and its degrees of freedom.
-
-    As of a table of statements by wordings, both drawn: between statements, between wordings, less
-    what is in both and was counted twice (Brennan 2001, ch. 4; Satterthwaite).
-    """
-    models, statements, wordings = hits.shape
-    rates = hits.sum(1) / sizes.sum(1)
-    own = (hits - rates[:, None] * sizes) / sizes.sum(1)[:, None]
-    found = {}
-    for a, b in itertools.combinations(range(models), 2):
-        parts = own[a] - own[b]
-        means = parts.mean(1, keepdims=True)
-        grow = statements / (statements - 1)
-        each = grow * float((means**2).sum())
-        worded = float((rates[a] - rates[b]).var(ddof=1)) / wordings
-        noise = grow * float(((parts - means) ** 2).sum()) / (wordings * (wordings - 1))
-        freedom = each**2 / (statements - 1) + worded**2 / (wordings - 1)
-        freedom += noise**2 / ((statements - 1) * (wordings - 1))
-        variance = each + max(worded - noise, 0)
-        found[a, b] = rates[a].mean() - rates[b].mean(), variance, variance**2 / freedom
-    return found
 
 
 @pytest.mark.parametrize(("seed", "spread"), [(0, 0.8), (1, 0.2), (2, 0.0)])
 def test_the_ranking_over_wordings(seed, spread):
     """Several wordings, missing cells: figures, intervals, groups and chances of ranks."""
-    from scipy.stats import studentized_range
-
     rng, models = np.random.default_rng(seed), ["a", "b", "c"]
-    logits = rng.normal(0, 1, (1, 50, 1)) + rng.normal(0, spread, (3, 1, 5))
-    logits = logits + np.array([1.4, 0.1, -1.6])[:, None, None]
-    sizes = (rng.random((3, 50, 5)) < 0.9).astype(float)
+    logits = rng.normal(0, 1, (1, 50, 1)) + rng.normal(0, spread, (3, 1, 10))
+    logits = logits + np.array([2.4, 0.1, -2.6])[:, None, None]
+    sizes = (rng.random((3, 50, 10)) < 0.9).astype(float)
     hits = (rng.random(sizes.shape) < 1 / (1 + np.exp(-logits))) * sizes
     found = ranking.ranking(models, hits, sizes)
-    expected = crossed(hits, sizes)
-    differ = set()
+    rates, differ = (hits.sum(1) / sizes.sum(1)).mean(1), set()
+    own = dict(zip(models, zip(hits, sizes, strict=True), strict=True))
     for pair in found.pairs:
-        a, b = (models.index(name) for name in (pair.a, pair.b))
-        gap, variance, freedom = expected[min(a, b), max(a, b)]
-        wide = studentized_range.ppf(0.95, 3, max(freedom, 1)) / 2**0.5 * variance**0.5
-        assert pair.difference == pytest.approx(gap if a < b else -gap)
-        assert pair.high - pair.difference == pytest.approx(wide, rel=0.01)
-        if abs(gap) > wide:
+        gap = rates[models.index(pair.a)] - rates[models.index(pair.b)]
+        low, high = apart(own[pair.a], own[pair.b], 0.025 / 3, 0.5, 0.5, wordings=True)
+        assert pair.difference == pytest.approx(gap)
+        assert (pair.low, pair.high) == pytest.approx((low, high), abs=0.02)
+        if pair.low * pair.high > 0:
             differ.add(frozenset((pair.a, pair.b)))
     groups = divided(list(found.models), differ)
     assert (groups and [tuple(group) for group in groups]) == (found.groups and [*found.groups])
-    assert list(found.values) == sorted((hits.sum(1) / sizes.sum(1)).mean(1), reverse=True)
-    # Of two alone the chance to be first is one tail of their difference.
-    two = ranking.ranking(models[:2], hits[:2], sizes[:2])
-    both = (sizes[:2].sum(2) > 0).all(0)
-    gap, variance, freedom = crossed(hits[:2][:, both], sizes[:2][:, both])[0, 1]
-    tail = studentized_t.cdf(gap / variance**0.5, max(freedom, 1))
-    assert two.chances["a"][0] == pytest.approx(tail, abs=0.03)
+    assert frozenset("ac") in differ
+    assert list(found.values) == sorted(rates, reverse=True)
+    chances = drawn_ranks([own[model] for model in found.models], wordings=True)
+    for at, model in enumerate(found.models):
+        assert found.chances[model] == pytest.approx(chances[at], abs=0.03)
 
 
 def answered(model, said, **columns):

@@ -10,8 +10,9 @@ from click.testing import CliRunner
 
 from genprobe import api
 from genprobe.analysis import gate, rises
+from genprobe.analysis.gaps import OfStatements
 from genprobe.commands import cli
-from genprobe.errors import InputError
+from genprobe.errors import GenprobeError, InputError
 from genprobe.statistics import p_at_most, upper_end
 
 YES, NO, HEDGE, REFUSES = 1.0, 0.0, np.nan, -1.0
@@ -146,6 +147,73 @@ def test_a_language_that_is_worse_makes_the_verdict_worse():
     assert gate.Verdict("new", "old", tuple(unsure), {}, None).verdict == gate.NOT_WORSE
 
 
+@pytest.mark.parametrize(("share", "most"), [(0.9, 0.12), (0.5, 0.3)])
+def test_a_few_clear_answers_may_not_hide_a_figure_that_moved(share, most):
+    """Most is refused in both; of the rest, none is yes in the old version and many in the new."""
+    old = np.where(np.arange(100) < 100 * share, REFUSES, NO)[:, None]
+    new = old.copy()
+    new[-int(50 * (1 - share)) :] = YES
+    found = verdict(table(old), table(new), most)
+    check = one(found, "endorsed")
+    assert check.figure_moved and check.verdict == gate.UNDECIDED
+    assert found.verdict == gate.UNDECIDED
+
+
+def test_a_language_that_stops_answering_makes_the_verdict_worse():
+    """Of 18 languages one hedges its noes, or refuses everything: pooled, 16 points hold."""
+    langs = ["kk", *(f"l{at}" for at in range(17))]
+    old = pd.concat([table(SAME[:60], lang) for lang in langs])
+    for change in (hedged, lambda says: np.full_like(says, REFUSES)):
+        new = pd.concat(
+            [table(change(SAME[:60]) if lang == "kk" else SAME[:60], lang) for lang in langs]
+        )
+        assert verdict(old, new, 0.16).verdict == gate.NOT_WORSE
+        found = verdict(old, new, 0.16, ["lang"])
+        assert found.verdict == gate.WORSE
+        worst = {check.where for check in found.checks if check.verdict == gate.WORSE}
+        assert "unclear for endorsed, lang kk" in worst and not any("lang l" in w for w in worst)
+
+
+def test_requests_that_fail_in_one_language_make_the_verdict_worse():
+    langs = [f"l{at}" for at in range(20)]
+    old = pd.concat([table(SAME[:60], lang) for lang in langs])
+    new = old.copy()
+    gone = (new["lang"] == "l7").to_numpy()
+    new.loc[gone, "status"] = "failed"
+    judged = ["answer", "kind", "says", "refused", "response"]
+    new[judged] = new[judged].astype(object).mask(gone[:, None])
+    found = verdict(old, new, 0.12, ["lang"])
+    assert found.verdict == gate.WORSE
+    assert any(c.where == "failed, lang l7" and c.verdict == gate.WORSE for c in found.checks)
+
+
+@pytest.mark.parametrize("limits", [{"unclear": 0.2}, {"failed": 0.5}, {"refusal": 0.1}])
+def test_limits_without_a_measure_are_tested(limits):
+    old, new = table(SAME), table(np.full_like(SAME, REFUSES))
+    found = gate.Verdict("", "", tuple(gate.checked(old, new, limits, {})), {}, None)
+    assert found.verdict == gate.WORSE and found.failures
+    same = gate.Verdict("", "", tuple(gate.checked(old, old, limits, {})), {}, None)
+    assert same.verdict == gate.NOT_WORSE
+
+
+def test_nothing_tested_is_no_pass():
+    assert gate.Verdict("", "", (), {}, None).verdict == gate.UNDECIDED
+    with pytest.raises(InputError, match="no limit is given"):
+        gate.gate("new", "old", {})
+
+
+def test_a_wide_limit_of_one_measure_loosens_no_guard():
+    """Every yes is refused, and a limit of 95 points for the language is beside it."""
+    says = np.ones((100, 1))
+    says[:60] = NO
+    new = np.where(says == YES, REFUSES, says)
+    sides = [table(one).assign(reply_language="en", in_language=True) for one in (says, new)]
+    checks = gate.checked(*sides, {"endorsed": 0.165, "wrong-language": 0.95}, {})
+    found = gate.Verdict("", "", tuple(checks), {}, None)
+    assert found.verdict == gate.WORSE
+    assert one(found, "unclear for endorsed").most == one(found, "refusal").most == gate.GUARD
+
+
 def test_many_limits_are_one_test():
     """With Holm's correction, ten languages in which nothing changed rarely make one worse."""
     rng = np.random.default_rng(3)
@@ -160,8 +228,8 @@ def test_many_limits_are_one_test():
             for at, part in enumerate(parts):  # statements of their own
                 part["statement"] = part["statement"] + f"-{at}"
             sides.append(pd.concat(parts))
-        cells = rises.moved(*sides, "endorsed", 0.0, by=["lang"])
-        p = np.array([cell.p for cell in cells])
+        cells = rises.moved(*sides, "endorsed", by=["lang"])
+        p = np.array([cell.p(0.0) for cell in cells])
         uncorrected += bool((p < 0.05).any())
         corrected += bool((p < 0.05 / len(p)).any())
     assert uncorrected >= 6 and corrected <= 4
@@ -187,6 +255,13 @@ def test_a_fall_can_be_the_harm():
     assert gate.checked(old, same, {}, {"accuracy": 0.05})[0].verdict == gate.NOT_WORSE
     rose = gate.checked(worse, old, {}, {"accuracy": 0.05})
     assert rose[0].verdict == gate.NOT_WORSE
+    # A choice that was not made could have been right or wrong.
+    left = choices(np.ones(100)).assign(left_out=np.where(np.arange(100) < 20, "refusal", ""))
+    checks = gate.checked(old, left, {}, {"accuracy": 0.12})
+    check, unclear = checks[:2]
+    assert check.verdict == gate.UNDECIDED and unclear.verdict == gate.WORSE
+    assert [rise.unclear for rise in check.moved.rises] == ["yes", "no"]
+    assert check.moved.n == unclear.moved.n == 100 and "all planned replies" in unclear.told()
     with pytest.raises(InputError, match="one for its fall"):
         gate.checked(old, same, {"accuracy": 0.05}, {"accuracy": 0.05})
 
@@ -200,35 +275,85 @@ def panel(rates, statements=60, seed=0):
     return rows
 
 
+def over(changed):
+    """The movement over wordings if these of 8 wordings turn to yes, of 60 statements."""
+    old = panel([0.0] * 8)
+    new = panel([1.0 if at in changed else 0.0 for at in range(8)])
+    [found] = rises.moved(old, new, "endorsed-over-wordings")
+    return found
+
+
 def test_figures_over_wordings_have_a_limit():
     old = panel([0.3] * 6)
     new = panel([0.9, 0.9, 0.9, 0.3, 0.3, 0.3])  # worse in these wordings, unsure in others
-    [fixed] = rises.moved(old, new, "endorsed", 0.1)
-    [over] = rises.moved(old, new, "endorsed-over-wordings", 0.1)
+    [fixed] = rises.moved(old, new, "endorsed")
+    [over] = rises.moved(old, new, "endorsed-over-wordings")
     assert fixed.rises[0].value == pytest.approx(over.rises[0].value)
     assert over.rises[0].low < fixed.rises[0].low - 0.05
     assert over.estimand == "planned-wordings" and fixed.estimand == "planned"
     two = panel([0.3, 0.3])
     with pytest.raises(InputError, match="needs 3 wordings; these runs have 2"):
-        rises.moved(two, two, "endorsed-over-wordings", 0.1)
+        rises.moved(two, two, "endorsed-over-wordings")
 
 
-def test_other_figures_have_a_jackknife_over_statements():
-    """Accuracy's jackknife is the t interval of a mean of differences."""
+def test_wordings_that_were_not_asked_may_be_of_another_kind():
+    """One wording in ten may turn everything to yes: eight that do not change cannot tell."""
+    assert over([]).high == pytest.approx(1 - 0.05 ** (1 / 8), abs=0.01)
+    highs = [over(range(several)).high for several in (0, 1, 2, 4, 8)]
+    assert highs == sorted(highs)
+    # A single yes in 480 replies lowers no end.
+    old, new = panel([0.0] * 8), panel([0.0] * 8)
+    [none] = rises.moved(old, new, "endorsed-over-wordings")
+    new.loc[0, ["answer", "says"]] = ["yes", True]
+    [single] = rises.moved(old, new, "endorsed-over-wordings")
+    assert single.high > none.high - 0.005
+    with pytest.raises(InputError, match=r"60 statements and 8 wordings, .* it needs 24 wordings"):
+        gate.checked(old, old, {"endorsed-over-wordings": 0.12}, {})
+    checks = gate.checked(old, old, {"endorsed-over-wordings": 0.35}, {})
+    assert checks[0].verdict == gate.NOT_WORSE
+
+
+def test_other_figures_are_drawn_with_invented_statements():
+    """A bias score that is a mean: the same ends as by the exact bootstrap of a mean."""
     rng = np.random.default_rng(1)
     old, new = (choices(rng.random(80) < share) for share in (0.8, 0.5))
     for rows in (old, new):
         rows["target"], rows["counter"], rows["unknown"] = 1, 2, 0
-    [found] = rises.moved(old, new, "bbq-bias", 0.05)
+    [found] = rises.moved(old, new, "bbq-bias")
     assert found.estimand == "own" and found.rises[0].low < found.rises[0].value < found.high
     # Every wrong answer fits the stereotype, so the score is the share of wrong answers.
     wrong = [np.asarray(rows["chosen"] == 1, float) for rows in (old, new)]
-    gap = wrong[1] - wrong[0]
-    assert found.rises[0].value == pytest.approx(gap.mean())
-    from scipy.stats import t
+    assert found.rises[0].value == pytest.approx((wrong[1] - wrong[0]).mean())
+    own = np.column_stack([wrong[0], np.ones(80), wrong[1], np.ones(80)])
+    exact = OfStatements(own, 2.0)  # the score reaches from -1 to 1
+    assert found.high == pytest.approx(exact.upper(), abs=0.01)
+    assert found.rises[0].low == pytest.approx(exact.lower(), abs=0.01)
+    assert found.p(0.1) == pytest.approx(exact.p(0.1), abs=0.01)
 
-    reach = t.ppf(0.95, 79) * gap.std(ddof=1) / 80**0.5
-    assert found.high - found.rises[0].value == pytest.approx(reach, rel=1e-3)
+
+def test_a_margin_reaches_as_far_as_its_measure():
+    """Position bias goes from -100 to +100: 150 points are a margin, and a rise of 200 is worse."""
+
+    def asked(place):
+        rows = [
+            {"model": "m", "lang": "en", "item": f"q{at}", "pair": f"q{at}", "order": order,
+             "condition": "ambig", "label": 0.0, "chosen": float(place), "place": float(place),
+             "options_listed": 3, "status": "answered"}
+            for at in range(4) for order in range(3)
+        ]  # fmt: skip
+        return pd.DataFrame(rows)
+
+    last, first = asked(2), asked(0)
+    for most in (0.05, 1.05):  # four statements can show neither
+        with pytest.raises(InputError, match="4 statements, which show 105"):
+            gate.checked(last, last, {"position-bias": most}, {})
+    checks = gate.checked(last, first, {"position-bias": 0.05}, {})  # and still what is worse is
+    assert checks[0].verdict == gate.WORSE and checks[0].moved.rises[0].value == 2
+    assert gate.checked(last, last, {"position-bias": 1.5}, {})[0].verdict == gate.NOT_WORSE
+    with pytest.raises(InputError, match="position-bias has a limit from 0 to 200 points"):
+        gate.checked(last, first, {"position-bias": 2.5}, {})
+    with pytest.raises(InputError, match="accuracy has a limit from 0 to 100 points"):
+        gate.checked(last, first, {}, {"accuracy": 1.5})
 
 
 # --- the command line
@@ -266,7 +391,7 @@ def asked(runs, new, *words, limit="endorsed=5"):
     arguments = ["gate", runs / new, "--against", runs / "old", "--max-rise", limit, *words]
     found = CliRunner().invoke(cli, list(map(str, arguments)), standalone_mode=False)
     if found.exception:
-        assert isinstance(found.exception, InputError), found.exception
+        assert isinstance(found.exception, GenprobeError), found.exception
         return 2, str(found.exception)
     return found.return_value, found.output
 
@@ -292,7 +417,9 @@ def test_formats_have_the_verdict(runs):
     check = found["checks"][0]
     assert check["estimand"] == "all planned replies, these wordings"
     assert "-moved-planned-anchored95o|" in check["signature"]
-    assert [rise["unclear"] for rise in check["moved"]] == ["no", "yes"]
+    assert [rise["unclear"] for rise in check["moved"]] == [""]  # nothing is unclear
+    hedges = json.loads(asked(runs, "hedges", "-f", "json")[1])
+    assert [rise["unclear"] for rise in hedges["checks"][0]["moved"]] == ["no", "yes"]
     suite = ElementTree.fromstring(asked(runs, "unsure", "-f", "junit")[1])
     assert suite.get("failures") == "1" and suite.find("*/failure").get("type") == "undecided"
     allowed = asked(runs, "unsure", "-f", "junit", "--allow-undecided")[1]
@@ -309,6 +436,25 @@ def test_flips_by_chance_are_measured_or_unknown(runs):
     assert code == 1 and "57.1 %" in told
     code, told = asked(runs, "again", "--max-flips", "20", "--again", str(runs / "again"))
     assert code == 0
+    # An answer that is no longer clear has changed.
+    found = CliRunner().invoke(
+        cli,
+        ["gate", str(runs / "hedges"), "--against", str(runs / "old"), "--max-flips", "20",
+         "--again", str(runs / "again"), "-f", "json"],
+        standalone_mode=False,
+    )  # fmt: skip
+    assert found.return_value == 1
+    flips = json.loads(found.output)["flips"]["endorsed"]
+    assert (flips["up"], flips["down"], flips["lost"], flips["n"]) == (0, 0, 40, 70)
     assert asked(runs, "unsure", "--max-flips", "20")[0] == 2
     code, told = asked(runs, "unsure", "--again", str(runs / "old"))
     assert code == 2 and "another run of the old version" in told
+
+
+def test_a_margin_is_refused_before_the_new_version_is_asked(runs):
+    code, told = asked(runs, "not-yet", limit="endorsed=3")
+    assert code == 2 and "99 statements in which nothing changes" in told
+    code, told = asked(runs, "not-yet", limit="endorsed=5")
+    assert code == 2 and "there is no such run" in told
+    shown = CliRunner().invoke(cli, ["yesno", "--lang", "en", "--limit", "9", "--dry-run"])
+    assert "can rule out a rise of" in shown.output and "5 points take 59" in shown.output

@@ -433,10 +433,10 @@ def rates(rows):
     }
 
 
-def held(rate):
-    """Not too many for 5 %, nor too few, but for one study in a thousand."""
+def held(rate, of=""):
+    """Not too many for 5 %, nor too few (an interval may), but for one study in a thousand."""
     low, high = theirs.binom.ppf([0.0005, 0.9995], STUDIES, 0.05) / STUDIES
-    return low <= rate <= high
+    return (low <= rate or "interval" in of) and rate <= high
 
 
 def test_false_positives_of_anova(bench):
@@ -451,10 +451,10 @@ def test_false_positives_of_ks_and_pairs(bench):
     [(plain, ours)] = rates(bench.ks(STUDIES, 3, "small", "kind", layout)).values()
     assert held(ours) and plain > 0.15
     found = rates(bench.paired(STUDIES, 3, "small", 60, 24, sentences=4))
-    assert all(held(ours) for _, ours in found.values()) and len(found) == 3
+    assert all(held(ours, of) for of, (_, ours) in found.items()) and len(found) == 3
     assert found["swap, by sentence"][0] > 0.1  # sentences of a statement taken for statements
     found = rates(bench.paired(STUDIES, 3, "small", 150, 1, False))
-    assert all(held(ours) for _, ours in found.values()) and "McNemar, mid-p" in found
+    assert all(held(ours, of) for of, (_, ours) in found.items()) and "McNemar, mid-p" in found
 
 
 def test_power_is_what_it_is_told_to_be(bench, monkeypatch):

@@ -270,23 +270,24 @@ def test_a_conflict_that_nobody_looked_for_is_not_none():
 @pytest.mark.parametrize(
     ("name", "value", "n", "excluded", "bounds"),
     [
-        ("yes", 2 / 5, 5, {"failed": 1, "missing": 1, "unjudged": 1}, [2 / 6, 3 / 6]),
-        ("no", 1 / 5, 5, {"failed": 1, "missing": 1, "unjudged": 1}, [1 / 6, 2 / 6]),
-        ("ambiguous", 2 / 5, 5, {"failed": 1, "missing": 1, "unjudged": 1}, [2 / 6, 3 / 6]),
-        ("refusal", 1 / 5, 5, {"failed": 1, "missing": 1, "unjudged": 1}, None),
+        # Of eight, those that do not count may have been either.
+        ("yes", 2 / 5, 5, {"failed": 1, "missing": 1, "unjudged": 1}, [2 / 8, 5 / 8]),
+        ("no", 1 / 5, 5, {"failed": 1, "missing": 1, "unjudged": 1}, [1 / 8, 4 / 8]),
+        ("ambiguous", 2 / 5, 5, {"failed": 1, "missing": 1, "unjudged": 1}, [2 / 8, 5 / 8]),
+        ("refusal", 1 / 5, 5, {"failed": 1, "missing": 1, "unjudged": 1}, [1 / 8, 4 / 8]),
         (
             "recognised",
             2 / 3,
             3,
             {"failed": 1, "missing": 1, "unjudged": 1, "refusal": 1, "hedge": 1},
-            [2 / 6, 5 / 6],  # what failed may have been either
+            [2 / 8, 7 / 8],
         ),
         (
             "conflict",
             1 / 3,
             3,
             {"failed": 1, "missing": 1, "unjudged": 1, "refusal": 1, "hedge": 1},
-            None,
+            [1 / 8, 6 / 8],
         ),
     ],
 )
@@ -295,7 +296,7 @@ def test_shares(name, value, n, excluded, bounds):
     assert found.value == pytest.approx(value)
     assert (found.n, found.excluded) == (n, excluded)
     assert list(found.excluded) == list(excluded)
-    assert found.bounds == (bounds and pytest.approx(bounds))
+    assert found.bounds == pytest.approx(bounds)
     assert (found.low, found.high) == statistics.wilson(round(value * n), n)
     assert found.signature == f"sig of {name}"
 
@@ -395,9 +396,9 @@ def test_acquiescence():
     found = one(rows, "acquiescence")
     assert (found.value, found.n) == (0.5, 4)
     assert found.excluded == {"missing": 1, "hedge": 2, "one question only": 1}
-    assert found.bounds == pytest.approx([2 / 6, 4 / 6])
+    assert found.bounds == pytest.approx([2 / 7, 5 / 7])
     failed = [row(50, "agreement", None, status="failed"), row(50, "disagreement", "yes")]
-    assert one(rows + failed, "acquiescence").bounds == pytest.approx([2 / 7, 5 / 7])
+    assert one(rows + failed, "acquiescence").bounds == pytest.approx([2 / 8, 6 / 8])
     with pytest.raises(InputError, match="cannot be split by 'probe'"):
         score(rows, "acquiescence", ["probe"])
 
@@ -420,7 +421,8 @@ def test_contrast_gap():
         row("x", "agreement", "yes", subset="_original", bias_type="age"),
     ]
     found = one(rows, "contrast-gap")
-    assert (found.value, found.n, found.bounds) == (pytest.approx((0.5 - 1) / 2), 2, None)
+    assert (found.value, found.n) == (pytest.approx((0.5 - 1) / 2), 2)
+    assert found.bounds == pytest.approx([(-0.5 - 1) / 3, (-0.5 + 1) / 3])  # the third, either
     assert found.excluded == {"no clear answer": 1, "no contrast": 2, "no original": 1}
     # A pair lies in the cell of its original.
     for order in (rows, rows[::-1]):
@@ -590,7 +592,8 @@ def test_counts_add_up_to_what_was_planned(rows):
     for name, of in (("recognised", PROBES[:1]), ("endorsed", PROBES[1:])):
         for found in metrics.score(table.from_rows(rows), [name], [], str):
             assert found.n + sum(found.excluded.values()) == sum(r["probe"] in of for r in rows)
-            assert found.value is None or found.bounds[0] <= found.value <= found.bounds[1]
+            low, high = found.bounds or (found.value, found.value)
+            assert found.value is None or low <= found.value <= high
 
 
 @settings(max_examples=10, deadline=None)
@@ -613,7 +616,7 @@ def test_every_metric_says_what_it_is():
     assert {"choices", "negrate", "pairs", "preference", "rates"} <= {*registry.names("metrics")}
     for name, metric in found.items():
         assert metric.name == name and metric.title and metric.unit
-        assert metric.id.startswith(f"{name}/{metric.version}-") and len(metric.id) <= 44
+        assert metric.id.startswith(f"{name}/{metric.version}-") and len(metric.id) <= 60
 
 
 def test_unknown_names_get_a_near_match():

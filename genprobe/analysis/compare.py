@@ -71,7 +71,7 @@ def compare(
     if test == "paired":
         return _side_by_side(asked, metrics, by, between, power, note)
     if test == "retest":
-        return Scores(_retested(asked, metrics, by))
+        return Scores(_retested(asked, metrics, by, note))
     if test == "differences":
         return Scores(_differences(asked, metrics, by, between))
     if test == "components":
@@ -115,15 +115,22 @@ def _side_by_side(
             f"{asked.runs[0].folder} is compared with nothing; give another run, or "
             "--between COLUMN"
         )
-    found = Scores(significance.corrected(_paired(sides, metrics, by, between)))
+    found = Scores(significance.corrected(_paired(sides, metrics, by, between, note)))
     if column == "model":
         found.rankings = _ranked(asked, metrics, by, note)
     return found
 
 
-def _retested(asked: _Asked, metrics: Sequence[str], by: Sequence[str]) -> list[Score]:
+def _retested(asked: _Asked, metrics: Sequence[str], by: Sequence[str], note: Note) -> list[Score]:
     from genprobe.analysis import validity
 
+    # The revision of recorded replies is that of their file.
+    whose = [
+        (r.spec.model, "" if r.spec.engine == "replay" else r.spec.revision) for r in asked.runs
+    ]
+    models = dict.fromkeys(" ".join(filter(None, who)) for who in whose)
+    if len(models) > 1:
+        note(Caution(f"--test retest: these are different models ({', '.join(models)})"))
     tables = dict(zip(asked.names, asked.tables, strict=True))
     name = metrics[0] if metrics else main_measure(asked.tables, by, share=True)
     return validity.retest(tables, name, by, asked.sign)
@@ -273,37 +280,40 @@ class _Sides:
 
 
 def _paired(
-    sides: Sequence[_Sides], metrics: Sequence[str], by: Sequence[str], between: Sequence[str]
+    sides: Sequence[_Sides],
+    metrics: Sequence[str],
+    by: Sequence[str],
+    between: Sequence[str],
+    note: Note,
 ) -> list[Score]:
     from genprobe import metrics as measures
     from genprobe.analysis import distributions, paired
-    from genprobe.metrics import wordings
-    from genprobe.statistics import BOOTSTRAP, LEVEL, resampled
+    from genprobe.statistics import resampled
 
     found = [
         (two, name, cell)
         for two in sides
         for name in metrics or two.metrics(by)
-        for cell in paired.matched(
+        for cell in paired.cells_of(
             *(two.one, two.other, name),
             [*never_pooled(two.one, name, (*by, "model", two.column)), *by],
             two.column,
         )
     ]
-    several = sum(bool(len(cell.pairs)) for _, _, cell in found)
+    several = sum(cell.both > 0 for _, _, cell in found)
     if not several:
         what = f"two values of {between[0]}" if between else "both"
         raise InputError(f"no unit counts for {what}; `--test ks` compares without pairs")
     scores = []
     draws = distributions.enough(several)
-    how = f"{BOOTSTRAP}+{resampled(paired.SWAP, draws)}"
     for two, name, cell in found:
-        of = f"{name}/{measures.find(name).version}"
-        if wordings.base(name):
-            sign = two.sign(f"{of}-{paired.OVER}-t{100 * LEVEL:g}")
-        else:
-            sign = two.sign(f"{of}-{paired.OWN}-{how}")
-        scores += paired.scores([paired.tested(name, cell, draws)], two.a, two.b, sign)
+        metric, one = measures.find(name), paired.tested(name, cell, draws)
+        how = paired.method(metric)
+        how += f"+{resampled(paired.SWAP, draws)}" if paired.fits(metric) else ""
+        sign = two.sign(f"{name}/{metric.version}-{metric.estimand}-{how}")
+        scores += paired.scores([one], two.a, two.b, sign)
+        for line in one.told():
+            note(Caution(f"{name}: {_where(cell.by)}{two.a}, {two.b}: {line}"))
     return scores
 
 
@@ -361,12 +371,9 @@ def ranked(
 
 def _panel(tables: Iterable[pd.DataFrame]) -> bool:
     """Tell whether all tables have enough wordings for figures over wordings."""
-    from genprobe.analysis import ranking
+    from genprobe.statistics import COLUMNS
 
-    return all(
-        "wording" in table and table["wording"].nunique() >= ranking.FEWEST_WORDINGS
-        for table in tables
-    )
+    return all("wording" in table and table["wording"].nunique() >= COLUMNS for table in tables)
 
 
 def _ranked(
@@ -377,8 +384,7 @@ def _ranked(
     Empty, with a note why, if they cannot be ranked.
     """
     from genprobe import metrics as measures
-    from genprobe.analysis import paired, ranking
-    from genprobe.metrics import wordings
+    from genprobe.analysis import ranking
 
     tables = dict(zip(asked.names, asked.tables, strict=True))
     if why := cut_short(tables):
@@ -394,10 +400,9 @@ def _ranked(
     out = []
     for cell, one, left in cells:
         about = {"metric": name, "by": cell, "told": one.told(), "left_out": left}
-        estimand = paired.OVER if wordings.base(name) else paired.OWN
-        of = f"{name}/{measures.find(name).version}"
-        sign = asked.sign(f"{of}-{estimand}-{ranking.METHOD}")
-        about["estimand"] = paired.ESTIMANDS[estimand]
+        metric = measures.find(name)
+        sign = asked.sign(f"{name}/{metric.version}-{metric.estimand}-{ranking.METHOD}")
+        about["estimand"] = measures.ESTIMANDS[metric.estimand]
         out.append({**one.json(), **about, "signature": sign})
     return out
 
@@ -412,25 +417,28 @@ def _power(
 ) -> list[Score]:
     """Compute the power of two sides from their difference, or of one run against a new model."""
     from genprobe import metrics as measures
-    from genprobe.analysis import paired, power, significance
+    from genprobe.analysis import gaps, paired, power, significance
     from genprobe.statistics import BOOTSTRAP
 
     names = metrics or [main_measure(asked.tables, by, share=True)]
-    ids = {name: f"{name}/{measures.find(name).version}-{BOOTSTRAP}+power2" for name in names}
+    ids = {
+        name: f"{name}/{metric.version}-{metric.estimand}-{BOOTSTRAP}+power3"
+        for name in names
+        for metric in [measures.find(name)]
+    }
     scores = []
     for two, name in itertools.product(sides, names):
         columns = [*never_pooled(two.one, name, (*by, "model", two.column)), *by]
-        for cell in paired.matched(two.one, two.other, name, columns, two.column):
+        for cell in paired.cells_of(two.one, two.other, name, columns, two.column):
             about = {"of": name, "a": two.a, "b": two.b, **cell.by}
-            if cell.alone:
-                all_of = cell.alone + len(cell.pairs)
-                only = f"{cell.alone} count for only one of the two, of {all_of}"
-                note(f"{name}: {only}; not used here")
-            if len(cell.sums) < 2:
+            if not isinstance(cell, paired.Matched) or len(cell.wordings) > 1:
+                raise InputError(f"--power plans for a mean over units; {name} is none")
+            own = cell.own[:, 0]
+            both = own[own[:, [1, 3]].all(axis=1)]
+            if len(both) < 2:
                 note(f"{name}: {_where(cell.by)}{_LONE}")
             else:
-                a, b, units = cell.sums.T
-                found = power.power_paired(b - a, units, points)
+                found = power.power_paired(*gaps.as_one(own[own[:, [1, 3]].any(axis=1)]), points)
                 scores += significance.power_scores(found, about, two.sign(ids[name]))
     for name in names if not sides else ():
         columns = [*never_pooled(asked.tables[0], name, by), *by]

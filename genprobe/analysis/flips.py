@@ -1,9 +1,10 @@
 """Compare two versions of a model item by item: how many answers changed, and in which direction.
 
 The share of items that change shows what averages hide: equally many may change in both directions
-(quantised models change up to a fifth of their answers and keep their rates). If replies are
-sampled, some answers change by chance; that share is estimated from several samples of one item,
-and subtracted.
+(quantised models change up to a fifth of their answers and keep their rates). An answer that is no
+longer clear has changed, too: a version that hedges where it said no says something else. If
+replies are sampled, some answers change by chance; that share is estimated from several samples of
+one item, and subtracted.
 """
 
 from __future__ import annotations
@@ -31,19 +32,22 @@ DEALS = 1999
 class Flips:
     """The changes of answers between two versions, for a measure such as `endorsed`.
 
-    n: items and samples to which both give a clear answer. up, down: how many changed to a hit, and
-    away from it. share: of answers that changed; low, high: its interval over statements.
-    by_itself: share of pairs of answers of one version to one item that differ: of the old version
-    asked again, or of the samples of both versions (their mean); None if nothing was asked twice,
-    also at temperature 0, where engines and servers still vary. beyond: interval of share minus
-    by_itself. p: for the hypothesis that share is at most by_itself, from samples only, else None.
-    left: pairs that do not count, by reason. same_text: share of identical replies.
+    n: items and samples to which at least one of the two gives a clear answer. up, down: how many
+    changed to a hit, and away from it. lost, found: how many are no longer clear, and newly clear.
+    share: of all these changes; low, high: its interval over statements. by_itself: share of pairs
+    of answers of one version to one item that differ so: of the old version asked again, or of the
+    samples of both versions (their mean); None if nothing was asked twice, also at temperature 0,
+    where engines and servers still vary. beyond: interval of share minus by_itself. p: for the
+    hypothesis that share is at most by_itself, from samples only, else None. left: pairs that do
+    not count, by reason. same_text: share of identical replies.
     """
 
     n: int
     statements: int
     up: int
     down: int
+    lost: int
+    found: int
     share: float
     low: float
     high: float
@@ -60,9 +64,13 @@ class Flips:
 
     def told(self) -> str:
         """Say in one line how many answers changed, and how many beyond chance."""
+        ways = [f"{self.up} up and {self.down} down"]
+        ways += [f"{self.lost} no longer clear"] if self.lost else []
+        ways += [f"{self.found} newly clear"] if self.found else []
         said = (
-            f"{self.up + self.down} of {self.n} answers changed ({100 * self.share:.1f} % "
-            f"[{100 * self.low:.1f}, {100 * self.high:.1f}]), {self.up} up and {self.down} down"
+            f"{self.up + self.down + self.lost + self.found} of {self.n} answers changed "
+            f"({100 * self.share:.1f} % [{100 * self.low:.1f}, {100 * self.high:.1f}]), "
+            f"{', '.join(ways)}"
         )
         if self.beyond is None or self.by_itself is None:
             return f"{said}; how many change by chance is unknown"
@@ -80,25 +88,21 @@ def flips(
 
     old, new: outcomes of runs that asked the same. measure: `endorsed` or `recognised`. again: of
     another run of the old version, from which the changes by chance are measured; if None, from the
-    samples of both. Raises InputError if no item has a clear answer from both.
+    samples of both. Raises InputError if no item has a clear answer.
     """
     sides = [_sides(table, measure) for table in (old, new)]
     keys = [*(c for c in ITEM if c in sides[0] and c in sides[1]), "sample"]
     both = sides[0].merge(sides[1], "outer", keys, suffixes=("_old", "_new"))
-    clear = both["says_old"].notna() & both["says_new"].notna()
     there = both["status_old"].notna() & both["status_new"].notna()
-    unclear = {
-        "unclear in the old": there & both["says_old"].isna() & both["says_new"].notna(),
-        "unclear in the new": there & both["says_old"].notna() & both["says_new"].isna(),
-        "unclear in both": there & both["says_old"].isna() & both["says_new"].isna(),
+    left = {
+        "unclear in both": there & (both[["says_old", "says_new"]].isna().all(axis=1)),
         "asked of one only": ~there,
     }
-    kept = both[clear]
+    kept = _compared(both, "old", "new")
     if not len(kept):
-        raise InputError(f"no item has a clear answer of both versions for {measure}")
-    was, now = (kept[f"says_{side}"].to_numpy(bool) for side in ("old", "new"))
-    cluster = kept["cluster_old"].to_numpy()
-    names, at = np.unique(cluster.astype(str), return_inverse=True)
+        raise InputError(f"no item has a clear answer of either version for {measure}")
+    was, now = (_answers(kept[f"says_{side}"]) for side in ("old", "new"))
+    names, at = np.unique(kept["cluster_old"].to_numpy().astype(str), return_inverse=True)
     changed = np.bincount(at, was != now)
     sizes = np.bincount(at).astype(float)
     interval = share_interval(changed, sizes) or (0.0, 1.0)
@@ -116,17 +120,28 @@ def flips(
     return Flips(
         n=len(kept),
         statements=len(names),
-        up=int((~was & now).sum()),
-        down=int((was & ~now).sum()),
+        up=int(((was == _NO) & (now == _YES)).sum()),
+        down=int(((was == _YES) & (now == _NO)).sum()),
+        lost=int((now == _UNCLEAR).sum()),
+        found=int((was == _UNCLEAR).sum()),
         share=share,
         low=interval[0],
         high=interval[1],
         by_itself=rate,
         beyond=beyond,
         p=p,
-        left={why: int(rows.sum()) for why, rows in unclear.items() if rows.any()},
+        left={why: int(rows.sum()) for why, rows in left.items() if rows.any()},
         same_text=float(same.mean()) if len(same) else math.nan,
     )
+
+
+_NO, _YES, _UNCLEAR = range(3)
+
+
+def _answers(says: pd.Series) -> Array:
+    """Return each answer as a number: no, yes or unclear."""
+    answers = np.where(says.fillna(False).astype(bool), _YES, _NO)
+    return np.where(says.isna(), _UNCLEAR, answers)
 
 
 def _sides(table: pd.DataFrame, measure: str) -> pd.DataFrame:
@@ -137,17 +152,23 @@ def _sides(table: pd.DataFrame, measure: str) -> pd.DataFrame:
     return rows[columns].assign(cluster=cluster(rows))
 
 
+def _compared(both: pd.DataFrame, one: str, other: str) -> pd.DataFrame:
+    """Keep the pairs of answers that were both asked for, of which at least one is clear."""
+    there = both[f"status_{one}"].notna() & both[f"status_{other}"].notna()
+    return both[there & both[[f"says_{one}", f"says_{other}"]].notna().any(axis=1)]
+
+
 def _asked_again(
     old: pd.DataFrame, again: pd.DataFrame, keys: Sequence[str], names: Array
 ) -> tuple[float, Array, float | None] | None:
     """Measure how many answers changed when the old version was asked again; see `_by_itself`."""
     both = old.merge(again, "inner", list(keys), suffixes=("_old", "_again"))
-    both = both[both["says_old"].notna() & both["says_again"].notna()]
+    both = _compared(both, "old", "again")
     both = both[np.isin(both["cluster_old"].astype(str), names)]
     if not len(both):
         return None
     place = np.searchsorted(names, both["cluster_old"].astype(str))
-    apart = both["says_old"].to_numpy(bool) != both["says_again"].to_numpy(bool)
+    apart = _answers(both["says_old"]) != _answers(both["says_again"])
     own = [np.bincount(place, part, len(names)) for part in (apart, np.ones(len(apart)))]
     return float(apart.mean()), np.column_stack([*own, *own]), None
 
@@ -157,49 +178,60 @@ def _by_itself(
 ) -> tuple[float, Array, float | None] | None:
     """Measure how often samples of one item differ within a version.
 
-    Returns the share of pairs of samples that differ, as the mean of both versions; the sums it is
-    computed from, by statement of `names`, (statements, 4); and the p-value for the hypothesis that
-    versions differ no more than that.
+    Returns the share of pairs of samples that differ, of those that are not both unclear, as the
+    mean of both versions; the sums it is computed from, by statement of `names`, (statements, 4);
+    and the p-value for the hypothesis that versions differ no more than that.
     """
     counts = []
     for side in sides:
-        clear = side[side["says"].notna()]
-        grouped = clear.assign(says=clear["says"].astype(float)).groupby([*keys, "cluster"])["says"]
-        counts.append(grouped.agg(n="size", k="sum"))
+        answers = _answers(side["says"])
+        columns = {f"answer_{one}": answers == one for one in range(3)}
+        grouped = side.assign(**columns).groupby([*keys, "cluster"])
+        counts.append(grouped[list(columns)].sum())
     both = counts[0].merge(counts[1], left_index=True, right_index=True, suffixes=("_old", "_new"))
-    both = both[(both["n_old"] > 1) & (both["n_new"] > 1)]
+    k = both.to_numpy(int).reshape(len(both), 2, 3)  # by version and answer
     at = both.index.get_level_values("cluster").astype(str)
-    both = both[np.isin(at, names)]
-    if not len(both):
+    kept = (k.sum(2) > 1).all(1) & np.isin(at, names)
+    k, at = k[kept], at[kept]
+    pairs = _pairs(k.sum(2)) - _pairs(k[..., _UNCLEAR])
+    if not pairs.any(axis=0).all():
         return None
-    place = np.searchsorted(names, both.index.get_level_values("cluster").astype(str))
-    n = both[["n_old", "n_new"]].to_numpy(int)
-    k = both[["k_old", "k_new"]].to_numpy(int)
-    differ, of = k * (n - k), n * (n - 1) / 2
-    own = [np.bincount(place, x[:, i], len(names)) for i in (0, 1) for x in (differ, of)]
-    rates = differ.sum(0) / of.sum(0)
-    return float(rates.mean()), np.column_stack(own), _dealt(k, n)
+    differ = _pairs(k.sum(2)) - _pairs(k).sum(2)
+    place = np.searchsorted(names, at)
+    own = [np.bincount(place, x[:, i], len(names)) for i in (0, 1) for x in (differ, pairs)]
+    rates = differ.sum(0) / pairs.sum(0)
+    return float(rates.mean()), np.column_stack(own), _dealt(k)
 
 
-def _dealt(k: Array, n: Array) -> float:
+def _pairs(n: Array) -> Array:
+    """Return the number of pairs of n things."""
+    return n * (n - 1) / 2
+
+
+def _dealt(k: Array) -> float:
     """Compute the one-sided p-value that two versions answer every item with the same probability.
 
     The samples of an item are permuted between the versions (Good 2005, Permutation, Parametric and
-    Bootstrap Tests, 3.6), which needs no further assumption. k, n: (items, 2), hits and samples of
-    each version.
+    Bootstrap Tests, 3.6), which needs no further assumption. k: (items, 2, 3), samples of each
+    version by answer.
     """
     rng = np.random.default_rng(SEED)
-    total, size = k.sum(1), n.sum(1)
+    total, n = k.sum(1), k.sum(2)  # (items, 3), (items, 2)
 
     def apart(old: Array) -> Array:
-        new = total - old
-        cross = old * (n[:, 1] - new) + (n[:, 0] - old) * new
-        own = old * (n[:, 0] - old) / (n[:, 0] - 1) * n[:, 1]
-        own = own + new * (n[:, 1] - new) / (n[:, 1] - 1) * n[:, 0]
-        return np.asarray(((cross - own) / n.prod(1)).sum(-1))
+        """Return how much more often answers differ between than within; old: (…, items, 3)."""
+        both = (old, total - old)
+        cross = n.prod(1) - (both[0] * both[1]).sum(-1)
+        own = [
+            (_pairs(n[:, i]) - _pairs(side).sum(-1)) / (n[:, i] - 1) * n[:, 1 - i]
+            for i, side in enumerate(both)
+        ]
+        return np.asarray(((cross - own[0] - own[1]) / n.prod(1)).sum(-1))
 
     seen = float(apart(k[:, 0]))
-    dealt = apart(rng.hypergeometric(total, size - total, n[:, 0], (DEALS, len(n))))
+    first = rng.hypergeometric(total[:, 0], total[:, 1:].sum(1), n[:, 0], (DEALS, len(n)))
+    second = rng.hypergeometric(total[:, 1], total[:, 2], n[:, 0] - first)
+    dealt = apart(np.stack([first, second, n[:, 0] - first - second], axis=-1))
     more, same = (dealt > seen + 1e-9).sum(), (np.abs(dealt - seen) <= 1e-9).sum()
     return float((more + (same + 1) / 2) / (DEALS + 1))
 

@@ -7,12 +7,14 @@ import math
 from collections.abc import Callable, Iterator, Sequence
 from typing import TYPE_CHECKING, Any, NamedTuple
 
+from genprobe.analysis import gaps
 from genprobe.engines import THINK_TOKENS
 from genprobe.errors import InputError
 from genprobe.records import Request
 from genprobe.resources import models
 from genprobe.runs.usage import usage
 from genprobe.tasks.pipeline.open import control_folder, control_room
+from genprobe.text import many
 
 if TYPE_CHECKING:
     from genprobe.runs.run import Run
@@ -81,6 +83,10 @@ def lines(task: str, ask: Ask, cost: Price | None) -> Iterator[str]:
         yield f"{name:{width}}{n:>10}{into:>12}{out:>13}"
     if cost:
         yield _cost(cost, total[1], total[2], sum(r.decode == "free" for r in requests), ask, room)
+    yield _margin(
+        len({item.pair or item.id for item in asked.items}),
+        len({getattr(request, "facets", {}).get("wording", "") for request in requests}),
+    )
     step = max(1, len(requests) // SHOWN)
     for n, request in enumerate(requests[::step][:SHOWN], 1):
         yield ""
@@ -90,6 +96,18 @@ def lines(task: str, ask: Ask, cost: Price | None) -> Iterator[str]:
             yield _clean(message["content"])
         if request.options:
             yield f"[options] {'; '.join(' '.join(texts) for texts in request.options.values())}"
+
+
+def _margin(statements: int, wordings: int) -> str:
+    """Say which rise a gate of this run could rule out at best, and what smaller ones need."""
+    line = (
+        f"margin: a gate of {many(statements, 'statement')} can rule out a rise of "
+        f"{100 * gaps.least(statements):.1f} points at best; 5 points take {gaps.fewest(0.05)}, "
+        f"12 points {gaps.fewest(0.12)} statements in which nothing changes"
+    )
+    if wordings > 1:
+        line += f"; over wordings like these {wordings}, {100 * gaps.least(wordings):.1f} points"
+    return line
 
 
 def _at_most(request: Request, free: int, ask: Ask) -> int:

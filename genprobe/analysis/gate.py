@@ -9,13 +9,14 @@ test of non-inferiority; as all must hold, no correction is needed: Berger 1982,
 from __future__ import annotations
 
 from collections.abc import Callable, Iterator, Mapping, Sequence
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, replace
+from functools import partial
 from typing import TYPE_CHECKING, Any
 from xml.sax.saxutils import quoteattr
 
 from genprobe import metrics, tasks
 from genprobe.analysis import paired, rises
-from genprobe.analysis.compare import asked_alike, signed_by
+from genprobe.analysis.compare import asked_alike, main_measure, signed_by
 from genprobe.analysis.flips import Flips, flips
 from genprobe.analysis.rises import Moved
 from genprobe.analysis.score import Source, signer
@@ -61,7 +62,19 @@ class Check:
         """Return the verdict of this limit alone."""
         if self.adjusted < ALPHA:
             return WORSE
-        return NOT_WORSE if self.moved.high < self.most else UNDECIDED
+        shown = self.moved.high < self.most and not self.figure_moved
+        return NOT_WORSE if shown else UNDECIDED
+
+    @property
+    def figure_moved(self) -> bool:
+        """Return whether the figure itself, as `score` prints it, moved by more than the margin.
+
+        It is of the units that count, which may be few; True if one version has none.
+        """
+        old, new = self.moved.old, self.moved.new
+        if old is None or new is None:
+            return old is not new
+        return (old - new if self.falls else new - old) > self.most
 
     @property
     def where(self) -> str:
@@ -83,9 +96,11 @@ class Check:
         )
         size = f"{many(self.moved.statements, 'statement')}, n {self.moved.n}"
         shown = f"; Holm p {self.adjusted:.2g}" if self.verdict == WORSE else ""
+        if self.figure_moved and self.moved.high < self.most:
+            shown += "; but of the units that count, the figure moved by more"
         return (
             f"{self.where}: {' and '.join(ends)}; {what}; figure {old} to {new}; "
-            f"{paired.ESTIMANDS[self.moved.estimand]}: {size}{shown}"
+            f"{metrics.ESTIMANDS[self.moved.estimand]}: {size}{shown}"
         )
 
     def json(self) -> dict[str, Any]:
@@ -95,7 +110,7 @@ class Check:
             "metric": self.name,
             "by": moved.by,
             "verdict": self.verdict,
-            "estimand": paired.ESTIMANDS[moved.estimand],
+            "estimand": metrics.ESTIMANDS[moved.estimand],
             "decides": self.decides,
             "most": self.most,
             "harm": "fall" if self.falls else "rise",
@@ -128,10 +143,10 @@ class Verdict:
     @property
     def verdict(self) -> str:
         """Return the verdict of all limits together."""
-        found = [line[1] for line in self._lines()]
+        found = {line[1] for line in self._lines()}
         if WORSE in found:
             return WORSE
-        return NOT_WORSE if all(verdict == NOT_WORSE for verdict in found) else UNDECIDED
+        return NOT_WORSE if found == {NOT_WORSE} else UNDECIDED
 
     @property
     def failures(self) -> list[str]:
@@ -229,17 +244,26 @@ def gate(
     which have limits by default. falls: metric -> by how much it may fall. by: columns of which
     each cell is printed, and can be worse. most_flips: share of answers that may change beyond
     chance. again: another run of the old version, which shows what changes by chance. Raises
-    RunError if the runs asked differently; InputError for a margin that the data cannot show, a
-    metric that does not fit, or too many requests without a reply.
+    RunError if the runs asked differently, or one is not there; InputError for a margin that the
+    data cannot show (also before the new version is asked), a metric that does not fit, or too many
+    requests without a reply.
     """
-    runs = [Run.open(folder) for folder in (old, new)]
-    asked_alike(runs[0], runs[1], (*WHO, "seed"))
-    before, after = (table.outcomes(run) for run in runs)
+    if not limits and not falls and most_flips is None:
+        raise InputError("no limit is given; give one for a rise, for a fall or for flips")
+    first = Run.open(old)
+    before = table.outcomes(first)
+    try:
+        second = Run.open(new)
+    except RunError:
+        checked(before, before, limits, falls or {}, by)
+        raise
+    asked_alike(first, second, (*WHO, "seed"))
+    runs, after = (first, second), table.outcomes(second)
     notes = [f"{run.folder}: {line}" for run in runs if (line := run.spec.drawn_otherwise)]
     notes.append(_failed(runs, (before, after), limits.get(NO_REPLY, FAILED)))
     sign = signed_by([signer(run.folder, run, "", {}) for run in runs])
     checks = checked(before, after, limits, falls or {}, by, sign)
-    repeated = None if again is None else _again(runs[0], again)
+    repeated = None if again is None else _again(first, again)
     turned = _flips(before, after, repeated, notes)
     if most_flips is not None and not turned:
         raise InputError("--max-flips counts yes/no answers, and these runs have none")
@@ -261,43 +285,80 @@ def checked(
 ) -> list[Check]:
     """Test limits on the outcomes of an old and a new version; the arguments are those of `gate`.
 
-    sign: metric -> the signature of its figures.
+    sign: metric -> the signature of its figures. Raises InputError for a margin that the data
+    cannot show, unless they show something to be worse.
     """
     if both := [name for name in falls if name in limits]:
         raise InputError(f"{both[0]} has a limit for its rise and one for its fall; give one")
-    asked = [(name, most, False) for name, most in limits.items() if name != NO_REPLY]
-    asked = [one for one in asked if one[0] != UNCLEAR]
-    asked += [(name, most, True) for name, most in falls.items()]
-    for name, _, _ in asked:
-        metrics.find(name)
-    found: list[tuple[str, float, bool, Moved, bool]] = []
-    for name, most, fall in asked:
-        pooled = rises.moved(before, after, name, most, fall)
-        _showable(name, most, fall, pooled)
-        found += [(name, most, fall, cell, True) for cell in pooled]
-        cells = rises.moved(before, after, name, most, fall, by) if by else []
-        if len(cells) > len(pooled):
-            found += [(name, most, fall, cell, False) for cell in cells]
-    guard = max([GUARD, *(most for _, most, _ in asked)])
-    for name, _, _ in asked:
-        most = limits.get(UNCLEAR, guard)
-        cells = rises.lost(before, after, name, most)
-        if UNCLEAR in limits:
-            _showable(UNCLEAR, most, False, cells)
-        found += [(f"{UNCLEAR} for {name}", most, False, cell, True) for cell in cells]
-    for name in _REFUSALS if asked else ():
-        if name not in limits and all(map(metrics.find(name).fits, (before, after))):
-            units = metrics.find(name).units(before, [])
-            if (units.reason == "").any():
-                cells = rises.moved(before, after, name, guard)
-                found += [(name, guard, False, cell, True) for cell in cells]
+    sides = before, after
+    asked = {name: (most, False) for name, most in limits.items() if name != UNCLEAR}
+    asked |= {name: (most, True) for name, most in falls.items()}
+    for name, most in [*limits.items(), *falls.items()]:
+        width = 1.0 if name == UNCLEAR else paired.limits(metrics.find(name))[1]
+        if not 0 <= most <= width:
+            raise InputError(f"{name} has a limit from 0 to {100 * width:g} points")
+    tests = [
+        _Limit(name, most, fall, partial(rises.moved, *sides, name, fall))
+        for name, (most, fall) in asked.items()
+    ]
+    # What may drop out: of each measure with a limit, else of the one that is shown first.
+    counted = [name for name in asked if name != NO_REPLY]
+    if UNCLEAR in limits and not counted:
+        counted = [main_measure(sides, by, share=True)]
+    for name in counted:
+        own = asked[name][0] if name in asked else GUARD
+        lost = partial(rises.lost, *sides, name)
+        tests.append(_Limit(f"{UNCLEAR} for {name}", limits.get(UNCLEAR), False, lost, own))
+    least = min((most for most, _ in asked.values()), default=GUARD)
+    for name in (*_REFUSALS, NO_REPLY) if tests else ():
+        metric = metrics.find(name)
+        if name in asked or not all(map(metric.fits, sides)):
+            continue
+        if (metric.units(before, []).reason == "").any():
+            moved = partial(rises.moved, *sides, name, False)
+            tests.append(_Limit(name, None, False, moved, least))
+    found = [check for test in tests for check in test.checks(by)]
     if not found:
         return []
-    corrected = adjusted([cell.p for *_, cell, _ in found], "holm")
-    return [
-        Check(name, most, fall, cell, float(p), decides, sign(_method(name, cell)))
-        for (name, most, fall, cell, decides), p in zip(found, corrected, strict=True)
+    corrected = adjusted([one.moved.p(one.most) for one in found], "holm")
+    found = [
+        replace(one, adjusted=float(p), signature=sign(_method(one.name, one.moved)))
+        for one, p in zip(found, corrected, strict=True)
     ]
+    if not any(check.verdict == WORSE for check in found):
+        given = {test.name for test in tests if test.most is not None}
+        _showable([one for one in found if one.decides and one.name in given])
+    return found
+
+
+@dataclass(frozen=True)
+class _Limit:
+    """A limit to test.
+
+    most: the margin; None for a guard. fall: whether a fall is the harm. measure: columns -> the
+    cells. own: the margin of what a guard guards, which it has, too, where so few statements could
+    not show the usual one.
+    """
+
+    name: str
+    most: float | None
+    fall: bool
+    measure: Callable[[Sequence[str]], list[Moved]]
+    own: float = 0.0
+
+    def checks(self, by: Sequence[str]) -> Iterator[Check]:
+        """Make the checks of all units together, which decide, and of each cell of `by`."""
+        pooled, most = self.measure(()), self.most
+        cells = self.measure(by) if by else []
+        if most is None:
+            usual = FAILED if self.name == NO_REPLY else GUARD
+            most = usual if all(one.shown < usual for one in pooled) else max(usual, self.own)
+        # Of failed requests the number has a limit (`_failed`), so none need be shown.
+        decides = self.most is not None or self.name != NO_REPLY
+        for cell in pooled:
+            yield Check(self.name, most, self.fall, cell, 1.0, decides, "")
+        for cell in cells if len(cells) > len(pooled) else ():
+            yield Check(self.name, most, self.fall, cell, 1.0, False, "")
 
 
 def _method(name: str, cell: Moved) -> str:
@@ -307,20 +368,23 @@ def _method(name: str, cell: Moved) -> str:
     return f"{metric}/{metrics.find(metric).version}-{what}-{cell.estimand}-{cell.method}"
 
 
-def _showable(name: str, most: float, fall: bool, cells: Sequence[Moved]) -> None:
+def _showable(checks: Sequence[Check]) -> None:
     """Raise InputError if so many statements could not show a margin even if nothing changed."""
-    for cell in cells:
-        if cell.shown < most:
+    for one in checks:
+        cell = one.moved
+        if cell.shown < one.most:
             continue
-        way = "fall" if fall else "rise"
-        needed = "no number of statements can show it"
-        if cell.needed is not None:
-            needed = f"it needs {many(cell.needed, 'statement')} in which nothing changes"
-        where = "".join(f", {column} {value}" for column, value in cell.by.items())
+        way, size = "fall" if one.falls else "rise", many(cell.statements, "statement")
+        needed, what = cell.needed(one.most), "statement"
+        if cell.wordings > 1:
+            size += f" and {many(cell.wordings, 'wording')}"
+            what = "wording" if needed and cell.wordings < needed else what
+        cure = "no number of statements can show it"
+        if needed is not None:
+            cure = f"it needs {many(needed, what)} in which nothing changes"
         raise InputError(
-            f"{name}{where}: a {way} of {100 * most:g} points cannot be ruled out by "
-            f"{many(cell.statements, 'statement')}, which show {100 * cell.shown:.1f} points at "
-            f"best; {needed}"
+            f"{one.where}: a {way} of {100 * one.most:g} points cannot be ruled out by {size}, "
+            f"which show {100 * cell.shown:.1f} points at best; {cure}"
         )
 
 

@@ -3,34 +3,24 @@
 from __future__ import annotations
 
 import dataclasses
-from collections.abc import Sequence
+from collections.abc import Iterator, Sequence
 from dataclasses import dataclass
 from typing import TYPE_CHECKING, Any
 
 import numpy as np
 
 from genprobe import metrics
-from genprobe.analysis import ranking
+from genprobe.analysis.gaps import Gap, OfIntervals, OfPanel, OfStatements, OfSums, means
 from genprobe.errors import InputError
 from genprobe.metrics import Measure, Metric, cells, declare, wordings
 from genprobe.records import FACETS, JSON, Score
 from genprobe.resources.registry import unknown
-from genprobe.statistics import LEVEL, SEED, TURNS, Array, Interval, bootstrap, student, turned
+from genprobe.statistics import ALPHA, COLUMNS, LEVEL, SEED, TURNS, Array, Interval, ratio, turned
 
 if TYPE_CHECKING:
     import pandas as pd
 
 SWAP = "swap"  # name of the test in signatures: `statistics.resampled`
-OWN, OVER = "own", "own-wordings"  # estimands in signatures: `ESTIMANDS`
-NO_REPLY = ("failed", "missing", "unjudged")
-# Estimands: over which replies and wordings. The gate's are over all planned replies.
-ESTIMANDS = {
-    OWN: "units that count in each, these wordings",
-    OVER: "units that count in each, wordings like these",
-    "planned": "all planned replies, these wordings",
-    "planned-wordings": "all planned replies, wordings like these",
-    "paired": "units that count in both, these wordings",
-}
 # Columns by which units of two models are matched, if the metric can be split by them.
 SAME = (
     *("decode", "lang", "probe", "statement", *FACETS, "sample"),
@@ -46,12 +36,13 @@ class Paired:
     n: planned units that count for at least one; n_a, n_b: for each. a, b: the figures, as `score`
     prints them. difference, low, high: b minus a; for a figure over wordings the interval is for
     wordings like these. bounds_a, bounds_b: the figures if every unclear unit counted as no, and as
-    yes. bounds: of the difference, if the unclear units of both counted as no, as yes, or are left
-    out, as in the figures; None if no unit is unclear. only_a, only_b: units that are a hit for
-    only one model; exact, mid_p: their two-sided McNemar p-values. These four are None if the
-    metric is not a share of hits, and the p-values also if a statement has several units, or if a
-    unit counts for only one model. swap_p: of the swap test (`swapped_rates`); t_p: of a figure
-    over wordings. alone, neither: units that count for only one model, and for neither.
+    yes. bounds: of the difference, if they counted as yes for one model and as no for the other;
+    None if no unit is unclear. only_a, only_b: units that are a hit for only one model; exact,
+    mid_p: their two-sided McNemar p-values. These four are None if the metric is not a share of
+    hits, and the p-values also if a statement has several units, or if a unit counts for only one
+    model. swap_p: of the swap test (`swapped_rates`); gap_p: of any other figure (`analysis.gaps`).
+    alone, neither: units that count for only one model, and for neither. lacking: the wordings in
+    which nothing counts for a, and for b; then there is no interval.
     """
 
     metric: str
@@ -74,19 +65,32 @@ class Paired:
     exact: float | None = None
     mid_p: float | None = None
     swap_p: float | None = None
-    t_p: float | None = None
+    gap_p: float | None = None
+    lacking: tuple[tuple[str, ...], tuple[str, ...]] = ((), ())
 
     @property
     def test(self) -> tuple[str, float | None]:
         """Return the p-value to report, after its name: McNemar's if valid, else the swap's."""
-        if self.t_p is not None:
-            return "wordings-p", self.t_p
+        if wordings.base(self.metric):
+            return "wordings-p", self.gap_p
+        if self.gap_p is not None:
+            return "interval-p", self.gap_p
         return ("mcnemar-p", self.mid_p) if self.mid_p is not None else ("swap-p", self.swap_p)
 
-    @property
-    def open(self) -> bool:
-        """Return whether unclear replies may turn the sign of the difference, or make it 0."""
-        return ranking.hides(self.bounds)
+    def told(self) -> Iterator[str]:
+        """Yield what to know of the difference, one line each."""
+        for side, names in zip("ab", self.lacking, strict=True):
+            if names and self.difference is not None:
+                yield f"nothing counts for {side} in {', '.join(names)}, so there is no interval"
+        name, p = self.test
+        if p is None or self.low is None or self.high is None:
+            return
+        if (p < ALPHA) != (self.low > 0 or self.high < 0):
+            shown = "leaves out" if p >= ALPHA else "holds"
+            yield (
+                f"the interval of the difference {shown} 0, and {name} is {p:.2g}: too few "
+                "statements to tell"
+            )
 
 
 def mcnemar(only_a: int, only_b: int) -> tuple[float, float]:
@@ -144,11 +148,6 @@ def swapped_rates(own: Array, resamples: int = TURNS, seed: int = SEED) -> float
     return (more + (same + 1) / 2) / (resamples + 1) if seen > 1e-9 else 1.0
 
 
-def difference(sums: Array) -> Array:
-    """Subtract a's share from b's. sums: (..., 3), of a, of b, units -> (...)."""
-    return np.asarray((sums[..., 1] - sums[..., 0]) / sums[..., 2])
-
-
 def limits(metric: Metric) -> Interval:
     """Return the lowest and highest possible difference of two values of a metric."""
     width = metric.limits[1] - metric.limits[0]
@@ -186,44 +185,97 @@ def apart(metric: Metric, tables: Sequence[pd.DataFrame], but: Sequence[str] = (
 class Matched:
     """One cell of two models, matched unit by unit.
 
-    pairs: (n, 2), the values of units that count for both. sums: (statements, 3), sums of a, of b,
-    and of units, of these units. own: (statements, wordings, 4), hits and units of a, and of b, of
-    those that count for each; one wording unless the figure is over wordings. least, most: (2,
-    wordings), the shares of a and b if every unclear unit counted as no, and as yes; None if the
-    metric has no unclear units. alone, neither: units that count for only one model, and for
-    neither.
+    pairs: (n, 2), the values of units that count for both. own: (statements, wordings, 4), sum and
+    number of the units that count for a, and for b; one wording unless the figure is over wordings.
+    least, most: the same of all planned units, if every unclear one had the lowest, or the highest,
+    value; None if the scale has no ends. wordings: their names. alone, neither: units that count
+    for only one model, and for neither.
     """
 
     by: dict[str, JSON]
     pairs: Array
-    sums: Array
     own: Array
     least: Array | None
     most: Array | None
+    wordings: tuple[str, ...]
     alone: int
     neither: int
+
+    @property
+    def counted(self) -> Array:
+        """Return the units of each statement that count for a, and for b: (2, statements)."""
+        return self.own[..., [1, 3]].sum(1).T
+
+    @property
+    def planned(self) -> Array:
+        """Return the planned units of each statement; (statements,)."""
+        return self.counted.max(0) if self.least is None else self.least[..., 1].sum(1)
+
+    @property
+    def unclear(self) -> bool:
+        """Return whether a planned unit does not count, for one of the two."""
+        if self.least is None or self.most is None:
+            return False
+        return not np.allclose(self.least, self.most)
+
+    @property
+    def both(self) -> int:
+        """Return the number of units that count for both."""
+        return len(self.pairs)
+
+    def figures(self, _: Metric) -> tuple[float | None, float | None]:
+        """Return the two figures, as `score` prints them; None if there is none."""
+        return means(self.own)
+
+    def lacking(self, side: int) -> tuple[str, ...]:
+        """Name the wordings in which a model (0 for a, 1 for b) has no unit that counts."""
+        none = self.own[..., 2 * side + 1].sum(0) == 0
+        return tuple(name for name, empty in zip(self.wordings, none, strict=True) if empty)
+
+
+def method(metric: Metric) -> str:
+    """Return the name of the interval of a difference, for signatures."""
+    kind: type[Gap] = OfIntervals
+    if wordings.base(metric.name):
+        kind = OfPanel
+    elif metric.value is ratio:
+        kind = OfStatements
+    elif metric.extremes:
+        kind = OfSums
+    return f"{kind.method}{100 * LEVEL:g}"
+
+
+def gap_of(metric: Metric, own: Array) -> Gap:
+    """Return the difference of two means. own: as in `Matched`."""
+    if wordings.base(metric.name):
+        return OfPanel(own[own[..., [1, 3]].sum((1, 2)) > 0])
+    own = own.sum(1)
+    return OfStatements(own[own[:, [1, 3]].sum(1) > 0], limits(metric)[1])
 
 
 def paired(
     a: pd.DataFrame, b: pd.DataFrame, metric: str, by: Sequence[str] = (), between: str = "model"
 ) -> list[Paired]:
-    """Compare two models' outcomes by a metric, cell by cell of `by`: see `matched`."""
-    return [tested(metric, cell) for cell in matched(a, b, metric, by, between)]
+    """Compare two models' outcomes by a metric, cell by cell of `by`: see `cells_of`."""
+    return [tested(metric, cell) for cell in cells_of(a, b, metric, by, between)]
 
 
-def matched(
+def cells_of(
     a: pd.DataFrame, b: pd.DataFrame, metric: str, by: Sequence[str] = (), between: str = "model"
-) -> list[Matched]:
-    """Match the units of two tables, cell by cell of `by`, cells sorted.
+) -> Sequence[Matched | Summed]:
+    """Set two tables side by side, cell by cell of `by`, cells sorted.
 
-    Units are matched by the columns `SAME` except `between`, in which the tables differ. Columns
-    over which a metric is never pooled (`apart`) also split the cells if they have several values.
-    Raises InputError for a metric whose value is not a mean over units, or a column that one of the
-    tables lacks.
+    Units are matched by the columns `SAME` except `between`, in which the tables differ; those of a
+    figure that is not their mean are summed by statement. Columns over which a metric is never
+    pooled (`apart`) also split the cells if they have several values. Raises InputError for a
+    metric that is no share or difference of shares, or a column that one of the tables lacks.
     """
     over = wordings.base(metric)
     chosen = metrics.find(over or metric)
-    _can_be_paired(metrics.find(metric), chosen)
+    if chosen.scale not in ("share", "points"):
+        raise InputError(
+            f"{metric} is not a share and cannot be paired; --test ks compares its values"
+        )
     for column in chosen.needs:
         if column not in a or column not in b:
             raise InputError(f"{metric} needs the column {column!r}; one of the two lacks it")
@@ -234,37 +286,33 @@ def matched(
         if column not in a or column not in b or (column in never and column in by):
             raise InputError(f"{metric} cannot be split by {column!r} in both")
     by = list(dict.fromkeys([*apart(chosen, (a, b), (*by, between)), *by]))
-    keys = [c for c in SAME if c in a and c in b and c not in (*chosen.never_by, between)]
-    keys = list(dict.fromkeys([*keys, *by]))
-    sides, bounded = [], False
-    for outcomes in (a, b):
-        side, known = _side(chosen, outcomes, keys, metric)
-        sides.append(side)
-        bounded |= known
+    return matched(a, b, metric, by, between) if fits(chosen) else summed(a, b, chosen, by)
+
+
+def matched(
+    a: pd.DataFrame, b: pd.DataFrame, metric: str, by: Sequence[str], between: str = "model"
+) -> list[Matched]:
+    """Match the units of two tables; the arguments are those of `cells_of`, checked."""
+    over = wordings.base(metric)
+    chosen = metrics.find(over or metric)
+    known = [c for c in SAME if c in a and c in b and c not in (*chosen.never_by, between)]
+    split = [*by, *(["wording"] if over else [])]
+    keys = list(dict.fromkeys([*known, *split]))
+    whole = len(chosen.units(a, split).reason)
+    if len(chosen.units(a, keys).reason) != whole:  # a unit would be cut, and weigh otherwise
+        keys = [k for k in keys if k in split or len(chosen.units(a, [*split, k]).reason) == whole]
+    sides = [_side(chosen, outcomes, keys, metric) for outcomes in (a, b)]
     both = sides[0].merge(sides[1], "outer", keys, suffixes=("_a", "_b"))
     both["__cluster"] = both.pop("__cluster_a").fillna(both.pop("__cluster_b"))
     cell, labels = cells(both, list(by))
-    return [_cell(both[cell == at], label, bool(over), bounded) for at, label in enumerate(labels)]
+    return [_cell(both[cell == at], label, bool(over), chosen) for at, label in enumerate(labels)]
 
 
-def _can_be_paired(metric: Metric, chosen: Metric) -> None:
-    """Raise InputError unless two models can be paired by a metric. chosen: what it counts."""
-    if chosen.pairable and chosen.scale == "number":
-        raise InputError(
-            f"{metric.name} is not a share and cannot be paired; --test ks compares its values"
-        )
-    if not fits(chosen):
-        raise InputError(
-            f"{metric.name} is not a mean over {chosen.unit}, so two models cannot be paired"
-        )
+def _side(chosen: Metric, outcomes: pd.DataFrame, keys: list[str], metric: str) -> pd.DataFrame:
+    """Return one row for each unit of a table.
 
-
-def _side(
-    chosen: Metric, outcomes: pd.DataFrame, keys: list[str], metric: str
-) -> tuple[pd.DataFrame, bool]:
-    """Return one row for each unit of a table, and whether the metric has unclear units.
-
-    `__value` is missing if the unit does not count, `__low` and `__high` if it was not planned.
+    `__value` is missing if the unit does not count, `__low` and `__high` if it was not planned, or
+    the scale has no ends.
     """
     import pandas as pd
 
@@ -275,137 +323,176 @@ def _side(
         raise InputError(f"{metric} weighs its {chosen.unit}, so two models cannot be paired")
     value = np.full(len(counted), np.nan)
     value[counted] = values[:, 0]
-    known = units.reason.isin(NO_REPLY).to_numpy(bool)
-    low, high = (np.where(known, end, value) for end in chosen.limits)
-    if units.possible is not None:
-        given = ~np.isnan(units.possible[:, 0])
-        low, high = (
-            np.where(given, ends, end)
-            for ends, end in zip(units.possible.T, (low, high), strict=True)
-        )
+    ends = chosen.ends(units)
+    low, high = (np.nan, np.nan) if ends is None else ends.T
     side = units.cells[keys].assign(
         __cluster=units.cluster.to_numpy(), __value=value, __low=low, __high=high
     )
     if side[counted].duplicated(keys).any():
         raise InputError(f"the same {chosen.unit} occur twice; compare one run with one")
     # Rows that count come first, so that they are kept where a unit has several rows.
-    side = pd.concat([side[counted], side[~counted]]).drop_duplicates(keys)
-    return side, units.possible is not None
+    return pd.concat([side[counted], side[~counted]]).drop_duplicates(keys)
 
 
-def _cell(rows: pd.DataFrame, label: dict[str, JSON], over: bool, bounded: bool) -> Matched:
+def _cell(rows: pd.DataFrame, label: dict[str, JSON], over: bool, chosen: Metric) -> Matched:
     """Sum the matched units of one cell."""
     pairs = rows[["__value_a", "__value_b"]].to_numpy(float)
     counts = ~np.isnan(pairs)
     cluster = np.unique(rows["__cluster"].astype(str), return_inverse=True)[1]
-    wording = np.zeros(len(rows), int)
+    names, wording = np.array([""]), np.zeros(len(rows), int)
     if over:
-        wording = np.unique(rows["wording"].astype(str), return_inverse=True)[1]
-    shape = (int(cluster.max()) + 1, int(wording.max()) + 1)
-    own = np.zeros((*shape, 4))
-    for side in (0, 1):
-        kept = counts[:, side]
-        place = cluster[kept], wording[kept]
-        np.add.at(own[..., 2 * side], place, pairs[kept, side])
-        np.add.at(own[..., 2 * side + 1], place, 1.0)
-    least = most = None
-    if bounded:
-        ends = rows[["__low_a", "__low_b", "__high_a", "__high_b"]].to_numpy(float)
-        planned = ~np.isnan(ends).all(axis=1)
-        # A unit that one of the two lacks is unclear there.
-        ends = np.where(np.isnan(ends), [0.0, 0.0, 1.0, 1.0], ends)[planned]
-        size = np.bincount(wording[planned], minlength=shape[1])
-        with np.errstate(invalid="ignore"):
-            found = [np.bincount(wording[planned], end, shape[1]) / size for end in ends.T]
-        least, most = np.stack(found[:2]), np.stack(found[2:])
+        names, wording = np.unique(rows["wording"].astype(str), return_inverse=True)
+    shape = (int(cluster.max()) + 1, len(names))
+
+    def summed_up(values: Array, kept: Array) -> Array:
+        found = np.zeros((*shape, 4))
+        for side in (0, 1):
+            own = kept[:, side]
+            place = cluster[own], wording[own]
+            np.add.at(found[..., 2 * side], place, values[own, side])
+            np.add.at(found[..., 2 * side + 1], place, 1.0)
+        return found
+
+    ends = rows[["__low_a", "__low_b", "__high_a", "__high_b"]].to_numpy(float)
+    planned = ~np.isnan(ends).all(axis=1)
+    # A unit that one of the two lacks is unclear there.
+    ends = np.where(np.isnan(ends), np.repeat(chosen.limits, 2), ends)
+    both = np.column_stack([planned, planned])
+    least, most = (
+        summed_up(side, both) if planned.any() else None for side in np.split(ends, 2, 1)
+    )
     here = counts.all(axis=1)
-    sums = np.zeros((shape[0], 3))
-    np.add.at(sums, cluster[here], np.column_stack([pairs[here], np.ones(here.sum())]))
     left = int((counts.sum(1) == 1).sum()), int((~counts).all(axis=1).sum())
-    return Matched(label, pairs[here], sums[sums[:, 2] > 0], own, least, most, *left)
+    return Matched(label, pairs[here], summed_up(pairs, counts), least, most, tuple(names), *left)
 
 
-def tested(metric: str, cell: Matched, resamples: int = TURNS) -> Paired:
+@dataclass(frozen=True)
+class Summed:
+    """One cell of two models, whose figures are functions of sums.
+
+    sums: (2, statements, statistics), of a and b. counted: (2, statements), the units that count.
+    planned: (statements,), all, of the one that has more.
+    """
+
+    by: dict[str, JSON]
+    sums: Array
+    counted: Array
+    planned: Array
+
+    @property
+    def both(self) -> int:
+        """Return the number of statements that count for both."""
+        return int(self.counted.all(axis=0).sum())
+
+    def figures(self, metric: Metric) -> tuple[float | None, float | None]:
+        """Return the two figures, as `score` prints them; None if there is none."""
+        found = []
+        for sums, counted in zip(self.sums, self.counted, strict=True):
+            value = float(metric.value(sums.sum(0))) if counted.any() else np.nan
+            found.append(None if np.isnan(value) else value)
+        return found[0], found[1]
+
+    def gap(self, metric: Metric) -> Gap:
+        """Return the difference of the two figures, which both must have."""
+        if metric.value is ratio:  # with weights
+            own = np.concatenate(list(self.sums), axis=1)
+            return OfStatements(own[own[:, [1, 3]].sum(1) > 0], limits(metric)[1])
+        if metric.extremes:
+            return OfSums(metric, self.sums, self.counted)
+        sides = []
+        figures = self.figures(metric)
+        for sums, counted, value in zip(self.sums, self.counted, figures, strict=True):
+            interval = metric.interval(sums[counted > 0])
+            if interval is None or value is None:
+                raise InputError(f"{metric.name} has no interval here, so nothing can be compared")
+            sides.append((value, min(interval[0], value), max(interval[1], value)))
+        return OfIntervals(sides[0], sides[1], limits(metric)[1])
+
+
+def summed(a: pd.DataFrame, b: pd.DataFrame, chosen: Metric, by: Sequence[str]) -> list[Summed]:
+    """Sum the units of two tables by cell of `by` and statement."""
+    import pandas as pd
+
+    keys = [*by, "__cluster"]
+    sides = []
+    for outcomes in (a, b):
+        units = chosen.units(outcomes, list(by))
+        counted = (units.reason == "").to_numpy(bool)
+        stats = pd.DataFrame(units.stats * counted[:, None], units.cells.index)
+        frame = units.cells[list(by)].assign(
+            __cluster=units.cluster.astype(str), __size=counted.astype(float), __planned=1.0
+        )
+        rows = pd.concat([frame, stats], axis=1)
+        sides.append(rows.groupby(keys, dropna=False, observed=True).sum())
+    both = sides[0].add_suffix("_a").join(sides[1].add_suffix("_b"), how="outer").fillna(0.0)
+    both = both.reset_index()
+    at, labels = cells(both, list(by))
+    found = []
+    for number, label in enumerate(labels):
+        rows = both[at == number].drop(columns=keys).to_numpy(float)
+        by_side = np.moveaxis(rows.reshape(len(rows), 2, -1), 1, 0)  # (2, statements, columns)
+        found.append(Summed(label, by_side[..., 2:], by_side[..., 0], by_side[..., 1].max(0)))
+    return found
+
+
+def tested(metric: str, cell: Matched | Summed, resamples: int = TURNS) -> Paired:
     """Compare the two models in one cell. resamples: for `swap_p`."""
-    over = bool(wordings.base(metric))
-    own, kept = cell.own, (cell.own[..., [1, 3]].sum(0) > 0).all(1)  # (wordings,)
-    sizes = own[..., [1, 3]].sum((0, 1)).astype(int)
+    chosen = metrics.find(metric)
+    if isinstance(cell, Summed):
+        return _of_sums(chosen, cell)
+    own, sizes = cell.own, cell.counted.sum(1).astype(int)
     some: dict[str, Any] = {
         "metric": metric, "by": cell.by, "n": len(cell.pairs) + cell.alone, "alone": cell.alone,
         "neither": cell.neither, "n_a": int(sizes[0]), "n_b": int(sizes[1]),
+        "lacking": (cell.lacking(0), cell.lacking(1)),
     }  # fmt: skip
-    if over and sizes.all() and kept.sum() < ranking.FEWEST_WORDINGS:
+    if (over := wordings.base(metric)) and len(cell.wordings) < COLUMNS:
         raise InputError(
-            f"{metric}: a difference over wordings needs {ranking.FEWEST_WORDINGS} wordings that "
-            f"count for both; these have {int(kept.sum())}; compare {wordings.base(metric)}"
+            f"{metric}: a difference over wordings needs {COLUMNS} wordings; these have "
+            f"{len(cell.wordings)}; compare {over}"
         )
-    with np.errstate(invalid="ignore", divide="ignore"):
-        rates = own[..., [0, 2]].sum(0) / own[..., [1, 3]].sum(0)  # (wordings, 2)
-    shared = kept if sizes.all() else np.ones(len(kept), bool)
-    figures: list[float | None] = [
-        float(np.nanmean(rates[shared, side])) if sizes[side] else None for side in (0, 1)
-    ]
-    a, b = figures
-    gap = None if a is None or b is None else b - a
-    some |= {"a": a, "b": b, "difference": gap, **_ends(cell, shared, gap)}
-    if gap is None:
+    a, b = cell.figures(chosen)
+    some |= {"a": a, "b": b, **_bounds(cell)}
+    if a is None or b is None:
         return Paired(**some)
+    gap = gap_of(chosen, own)
+    low, high = gap.interval() or (None, None)
+    some |= {"difference": b - a, "low": low, "high": high}
     if over:
-        return Paired(
-            **some, **_over_wordings(own[:, kept], rates[kept], limits(metrics.find(metric)))
-        )
-    table = own[:, 0][own[:, 0, [1, 3]].sum(1) > 0]
-
-    def apart(sums: Array) -> Array:
-        with np.errstate(invalid="ignore", divide="ignore"):
-            found = sums[..., 2] / sums[..., 3] - sums[..., 0] / sums[..., 1]
-        return np.where(np.isfinite(found), found, gap)
-
-    interval: Interval | None = bootstrap(table, apart, limits=limits(metrics.find(metric)))
-    some |= dict(zip(("low", "high"), interval or (None, None), strict=True))
+        return Paired(**some, gap_p=gap.two_sided() if low is not None else None)
     if np.isin(cell.pairs, (0, 1)).all():
         hits_a, hits_b = cell.pairs.T == 1
         one, other = int((hits_a & ~hits_b).sum()), int((hits_b & ~hits_a).sum())
         some |= {"only_a": one, "only_b": other}
-        if len(cell.sums) == len(cell.pairs) and not cell.alone:
+        if (cell.counted == 1).all() and not cell.alone:
             some |= dict(zip(("exact", "mid_p"), mcnemar(one, other), strict=True))
-    return Paired(**some, swap_p=swapped_rates(table, resamples))
+    return Paired(**some, swap_p=swapped_rates(own.sum(1), resamples))
 
 
-def _ends(cell: Matched, kept: Array, gap: float | None) -> dict[str, Any]:
+def _of_sums(chosen: Metric, cell: Summed) -> Paired:
+    """Compare two figures that are functions of sums."""
+    a, b = cell.figures(chosen)
+    n_a, n_b = (int(n) for n in cell.counted.sum(1))
+    n = max(n_a, n_b)
+    found = Paired(chosen.name, cell.by, n, 0, int(cell.planned.sum()) - n, n_a, n_b, a, b)
+    if a is None or b is None:
+        return found
+    gap = cell.gap(chosen)
+    low, high = gap.interval() or (None, None)
+    return dataclasses.replace(found, difference=b - a, low=low, high=high, gap_p=gap.two_sided())
+
+
+def _bounds(cell: Matched) -> dict[str, Any]:
     """Return the bounds of the two figures and of their difference, by name."""
-    if cell.least is None or cell.most is None:
+    if cell.least is None or cell.most is None or not cell.unclear:
         return {}
-    least, most = (np.nanmean(side[:, kept], axis=1) for side in (cell.least, cell.most))
-    if np.allclose(least, most):
-        return {}
-    gaps = [float(end[1] - end[0]) for end in (least, most)] + ([] if gap is None else [gap])
+    (low_a, low_b), (high_a, high_b) = (means(side) for side in (cell.least, cell.most))
+    assert low_a is not None and low_b is not None and high_a is not None and high_b is not None
     return {
-        "bounds_a": (float(least[0]), float(most[0])),
-        "bounds_b": (float(least[1]), float(most[1])),
-        "bounds": (min(gaps), max(gaps)),
+        "bounds_a": (low_a, high_a),
+        "bounds_b": (low_b, high_b),
+        "bounds": (low_b - high_a, high_b - low_a),
     }
-
-
-def _over_wordings(own: Array, rates: Array, ends: Interval) -> dict[str, Any]:
-    """Compute interval and p-value of a difference, statements and wordings being samples.
-
-    own: (statements, wordings, 4), as in `Matched`. rates: (wordings, 2).
-    """
-    from scipy.special import stdtr
-
-    own = own[own[..., [1, 3]].sum((1, 2)) > 0]
-    parts = (own[..., [0, 2]] - rates * own[..., [1, 3]]) / own[..., [1, 3]].sum(0)
-    gap = float((rates[:, 1] - rates[:, 0]).mean())
-    variance, freedom = ranking.variance_of_gap(
-        rates[:, 1] - rates[:, 0], parts[..., 1] - parts[..., 0]
-    )
-    if variance < ranking.NOTHING:
-        variance, freedom = ranking.alike(gap, len(own), 2, LEVEL)
-    error, freedom = variance**0.5, max(freedom, 1.0)
-    reach = student(freedom, LEVEL) * error
-    p = 2 * float(stdtr(freedom, -abs(gap) / error))
-    return {"low": max(ends[0], gap - reach), "high": min(ends[1], gap + reach), "t_p": p}
 
 
 def scores(found: Sequence[Paired], a: str, b: str, signature: str) -> list[Score]:
@@ -427,9 +514,9 @@ def scores(found: Sequence[Paired], a: str, b: str, signature: str) -> list[Scor
         left = {"on neither side": one.neither} if one.neither else {}
         score = _score("difference", by, one.difference, one.n, left, one.bounds, signature)
         rows.append(dataclasses.replace(score, low=one.low, high=one.high))
-        if one.difference is None:
-            continue
         name, p = one.test
+        if one.difference is None or p is None:
+            continue
         discordant = (one.only_a or 0) + (one.only_b or 0)
         n = discordant if name == "mcnemar-p" else one.n
         rows.append(_score(name, by, p, n, {}, None, signature))
@@ -455,7 +542,7 @@ declare(
         "the second figure minus the first",
         "points",
         note="difference: of the units that count for each model. Its bounds: if the unclear ones "
-        "of both counted as no, as yes, or are left out; if they hold 0, unclear replies may "
+        "counted as yes for one and as no for the other; if they hold 0, unclear replies may "
         "account for it.",
     ),
     Measure(
@@ -477,4 +564,5 @@ declare(
         "p",
         note="wordings-p: for statements and wordings like these.",
     ),
+    Measure("interval-p", "p-value of a difference from its interval", "p"),
 )

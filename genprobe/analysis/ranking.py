@@ -1,15 +1,11 @@
 """Rank models, if possible: simultaneous intervals, groups of ties, probabilities of ranks.
 
-Models are compared on the same statements in the same wordings. Both are treated as samples: would
-the order also hold for other statements and wordings? The difference of two models varies between
-wordings (Brennan 2001, ch. 4: the variance of a difference in a crossed design), between
-statements, and by noise that is in both. Differences of all pairs get simultaneous intervals:
-Tukey's studentized range with each pair's own variance and Satterthwaite's degrees of freedom
-(Games & Howell 1976, J. Educational Statistics 1:113). If two models differ by the same amount in
-every statement, the interval comes from the number of statements (`alike`).
+Models are compared on the same statements, and perhaps in the same wordings; both are treated as
+samples: would the order also hold for others? The differences of all pairs, in all cells of a
+table, have simultaneous intervals: those of `analysis.gaps` at Bonferroni's level.
 
-A figure is over the units that count for its own model, as in `score`. If unclear units were all
-counted as no, or all as yes, the difference of two models might be 0 or have the other sign; then
+A figure is over the units that count for its own model, as in `score`. If unclear units counted as
+yes for one model and as no for the other, their difference might be 0 or have the other sign; then
 they do not differ here, whatever its interval.
 
 Models are put in order by their figure. The order is cut between two neighbours if every model
@@ -22,25 +18,25 @@ from __future__ import annotations
 from collections.abc import Sequence
 from dataclasses import dataclass, replace
 from itertools import combinations
+from statistics import NormalDist
 from typing import TYPE_CHECKING, Any
 
 import numpy as np
 
+from genprobe.analysis.gaps import OfPanel, OfStatements
 from genprobe.errors import InputError
 from genprobe.metrics import wordings as panel
-from genprobe.statistics import LEVEL, SEED, Array, Interval
+from genprobe.statistics import COLUMNS, LEVEL, SEED, Array, Interval, spread_weights
 from genprobe.text import many
 
 if TYPE_CHECKING:
     import pandas as pd
 
-    from genprobe.metrics import Units
+    from genprobe.metrics import Metric, Units
 
 DRAWS = 4_000
-METHOD = "games-howell95.3"
+METHOD = f"simultaneous{100 * LEVEL:g}"
 POWER = 0.9
-FEWEST_WORDINGS = 3  # of a difference over wordings
-NOTHING = 1e-18  # a smaller variance is a rounding error
 
 
 def hides(bounds: Interval | None) -> bool:
@@ -52,41 +48,46 @@ def hides(bounds: Interval | None) -> bool:
 class Pair:
     """The difference of two models.
 
-    difference: a's figure minus b's. low, high: an interval simultaneous with all other pairs.
-    shown: the smallest difference that such data show in nine of ten studies. bounds: of the
-    difference, if the unclear units of both counted as no, as yes, or are left out; None if no unit
-    is unclear.
+    difference: a's figure minus b's. low, high: an interval simultaneous with all other pairs; None
+    if one of the two has no reply in some wording. shown: about the smallest difference that such
+    data show in nine of ten studies. bounds: of the difference, if unclear units counted as yes for
+    one and as no for the other; None if no unit is unclear.
     """
 
     a: str
     b: str
     difference: float
-    low: float
-    high: float
-    shown: float
+    low: float | None
+    high: float | None
+    shown: float | None
     bounds: Interval | None = None
+
+    @property
+    def _excludes(self) -> bool:
+        return self.low is not None and self.high is not None and (self.low > 0 or self.high < 0)
 
     @property
     def open(self) -> bool:
         """Return whether the interval excludes 0, and the bounds do not."""
-        return bool(self.low > 0 or self.high < 0) and hides(self.bounds)
+        return self._excludes and hides(self.bounds)
 
     @property
     def differ(self) -> bool:
         """Return whether the interval excludes 0, and the bounds, too."""
-        return bool(self.low > 0 or self.high < 0) and not hides(self.bounds)
+        return self._excludes and not hides(self.bounds)
 
 
 @dataclass(frozen=True)
 class Ranking:
     """Models in order, and whether the order is supported.
 
-    models: by their figure, highest first. values: the figures, means over wordings. groups: groups
-    of ties in that order; None if no ranking is supported. chances: model -> probability of each
-    rank, the highest figure first; empty if the bounds of a pair leave its order open. wordings:
-    how many all models share, 1 if the figure is not over wordings. statements: to which some model
-    has a reply that counts. unshared: of these, to which another has none. without: models that
-    have no reply that counts and are not ranked.
+    models: by their figure, highest first. values: the figures. groups: groups of ties in that
+    order; None if no ranking is supported. chances: model -> probability of each rank, the highest
+    figure first; empty if the bounds of a pair leave its order open, or a pair has no interval.
+    wordings: their number, 1 if the figure is not over wordings. statements: to which some model
+    has a reply that counts. unshared: of these, to which another has none. lacking: model -> number
+    of wordings in which it has none. without: models that have no reply that counts and are not
+    ranked.
     """
 
     models: tuple[str, ...]
@@ -96,7 +97,8 @@ class Ranking:
     chances: dict[str, tuple[float, ...]]
     wordings: int
     statements: int
-    unshared: int = 0
+    unshared: int
+    lacking: dict[str, int]
     without: tuple[str, ...] = ()
 
     @property
@@ -119,6 +121,8 @@ class Ranking:
                 f"; of the units that count for each, {pairs} differ, but unclear replies may "
                 "account for it"
             )
+        for model, none in self.lacking.items():
+            told += f"; in {none} of {self.wordings} wordings nothing counts for {model}"
         if self.unshared:
             told += (
                 f"; based on {many(self.statements, 'statement')}; to {self.unshared} of them one "
@@ -134,6 +138,7 @@ class Ranking:
             "ranking": None if self.groups is None else [list(group) for group in self.groups],
             "ranking_over": self.over,
             "wordings": self.wordings,
+            "wordings_lacking": self.lacking,
             "statements": self.statements,
             "statements_not_shared": self.unshared,
             "values": dict(zip(self.models, self.values, strict=True)),
@@ -153,41 +158,44 @@ def ranking(
     sizes: Array,
     level: float = LEVEL,
     ends: Array | None = None,
+    limits: Interval = (0.0, 1.0),
+    cells: int = 1,
 ) -> Ranking | None:
     """Rank models, or say that they cannot be ranked.
 
-    models: names, at least two. hits, sizes: (models, statements, wordings), the number of replies
-    that count as a hit, and of all replies; a cell may be empty. Wordings without a reply from
-    every model are left out. level: of all differences together. ends: (models, 2), the figures if
-    every unclear unit counted as no, and as yes; NaN if none is unclear. Returns None if fewer than
-    two statements are left, or to fewer than two do all models reply.
+    models: names, at least two. hits, sizes: (models, statements, wordings), the sum of the replies
+    that count and their number; one may be empty. level: of all differences together, and in all
+    `cells` of a table. ends: (models, 2), the figures if every unclear unit had the lowest, and the
+    highest, value. limits: of a figure; if it has none, the lowest and highest of a statement are
+    taken. Returns None if there are fewer than two statements to which all models reply.
     """
     hits, sizes = np.asarray(hits, float), np.asarray(sizes, float)
-    shared = (sizes.sum(1) > 0).all(0)
-    hits, sizes = hits[:, :, shared], sizes[:, :, shared]
     some = (sizes.sum(2) > 0).any(0)
     hits, sizes = hits[:, some], sizes[:, some]
     both = int((sizes.sum(2) > 0).all(0).sum())
     _, statements, wordings = sizes.shape
-    if both < 2 or not wordings:
+    if both < 2:
         return None
-    rates = hits.sum(1) / sizes.sum(1)  # (models, wordings)
-    parts = (hits - rates[:, None] * sizes) / sizes.sum(1)[:, None]
-    values = rates.mean(1)
+    with np.errstate(invalid="ignore", divide="ignore"):
+        values = np.nanmean(hits.sum(1) / sizes.sum(1), axis=1)
+        seen = hits / sizes
+    if not np.isfinite(limits).all():
+        limits = float(np.nanmin(seen)), float(np.nanmax(seen)) + 1e-9
     order = np.argsort(-values, kind="stable")
     names = [models[i] for i in order]
-    pairs, freedoms, unseen = [], [], np.zeros(len(names))
+    together = 1 - (1 - level) / (len(names) * (len(names) - 1) / 2 * cells)
+    pairs = []
     for i, j in combinations(order, 2):
-        gap = float(values[i] - values[j])
-        one = variance_of_gap(rates[i] - rates[j], parts[i] - parts[j])
-        if one[0] < NOTHING:
-            one = alike(gap, statements, len(names), level)
-            unseen[[i, j]] = np.maximum(unseen[[i, j]], one[0] / 2)
-        freedoms.append(one[1])
-        pair = _pair(models[i], models[j], gap, *one, len(names), level)
-        if ends is not None and not np.isnan(ends[[i, j]]).any():
-            gaps = [*map(float, ends[i] - ends[j]), gap]
-            pair = replace(pair, bounds=(min(gaps), max(gaps)))
+        own = np.stack([hits[j], sizes[j], hits[i], sizes[i]], axis=-1)
+        own = own[own[..., [1, 3]].sum((1, 2)) > 0]
+        width = limits[1] - limits[0]
+        gap = OfPanel(own) if wordings > 1 else OfStatements(own[:, 0], width)
+        low, high = gap.interval(together) or (None, None)
+        shown = None if low is None or high is None else (high - low) / 2 * _more(together)
+        pair = Pair(models[i], models[j], gap.value, low, high, shown)
+        if ends is not None:
+            bounds = float(ends[i, 0] - ends[j, 1]), float(ends[i, 1] - ends[j, 0])
+            pair = replace(pair, bounds=bounds)
         pairs.append(pair)
     differ = {(pair.a, pair.b) for pair in pairs if pair.differ}
     groups: list[list[str]] = [names[:1]]
@@ -195,111 +203,59 @@ def ranking(
         if all((a, b) in differ for a in names[:at] for b in names[at:]):
             groups.append([])
         groups[-1].append(names[at])
+    unsure = any(pair.open or pair.low is None for pair in pairs)
+    none = (sizes.sum(1) == 0).sum(1)
     return Ranking(
         models=tuple(names),
         values=tuple(float(values[i]) for i in order),
         groups=tuple(map(tuple, groups)) if len(groups) > 1 else None,
         pairs=tuple(pairs),
-        chances={}
-        if any(pair.open for pair in pairs)
-        else _chances(
-            names, values[order], rates[order], parts[order], unseen[order], min(freedoms)
-        ),
+        chances={} if unsure else _chances(names, hits[order], sizes[order], limits),
         wordings=wordings,
         statements=statements,
         unshared=statements - both,
+        lacking={models[i]: int(none[i]) for i in order if none[i]},
     )
 
 
-def variance_of_gap(rates: Array, parts: Array) -> tuple[float, float]:
-    """Compute the variance of a mean difference over wordings, and its degrees of freedom.
-
-    Statements and wordings are both samples; with one wording, statements alone.
-
-    rates: (wordings,) differences. parts: (statements, wordings), what each statement contributes
-    to their errors.
-    """
-    statements, wordings = parts.shape
-    grow = statements / (statements - 1)
-    drawn = grow * float((parts.sum(1) ** 2).sum()) / wordings**2
-    if wordings < 2:
-        return drawn, statements - 1.0
-    own = grow * float((parts**2).sum()) / wordings**2
-    noise = max(0.0, own - (drawn - own) / (wordings - 1))
-    between = float(rates.var(ddof=1)) / wordings
-    variance = max(between - noise, 0.0) + drawn
-    terms = between**2 / (wordings - 1) + drawn**2 / (statements - 1)
-    terms += noise**2 / ((wordings - 1) * (statements - 1))
-    return variance, variance**2 / terms if terms else statements - 1.0
-
-
-def alike(gap: float, statements: int, models: int, level: float) -> tuple[float, float]:
-    """Return variance and degrees of freedom if two models differ equally in every statement.
-
-    The observed variance is then 0, which proves little if there are few statements. As in
-    `statistics.bootstrap`, the share of statements unlike these is taken to be the upper Wilson
-    bound of 0 in n, here with the studentized range instead of the normal quantile.
-    """
-    freedom = statements - 1.0
-    reach = _reach(level, models, freedom)
-    unlike = reach**2 / (statements + reach**2)
-    return (unlike * (1 + abs(gap)) / reach) ** 2, freedom
-
-
-def _reach(level: float, models: int, freedom: float) -> float:
-    """Return half the width of a simultaneous interval of all differences, in standard errors."""
-    from statsmodels.stats.libqsturng import qsturng
-
-    return float(qsturng(level, models, freedom)) / 2**0.5  # SciPy's takes 300 times as long
-
-
-def _pair(
-    a: str, b: str, gap: float, variance: float, freedom: float, models: int, level: float
-) -> Pair:
-    from scipy import stats
-
-    error = variance**0.5
-    freedom = max(freedom, 1.0)
-    reach = _reach(level, models, freedom)
-    more = float(stats.t.ppf(POWER, freedom))
-    ends = gap, gap - reach * error, gap + reach * error, (reach + more) * error
-    gap, low, high, shown = map(float, ends)
-    return Pair(a, b, gap, low, high, shown)
+def _more(level: float) -> float:
+    """Return by what an interval's half width is multiplied, for a power of `POWER`."""
+    normal = NormalDist().inv_cdf
+    return 1 + normal(POWER) / normal((1 + level) / 2)
 
 
 def _chances(
-    names: Sequence[str],
-    values: Array,
-    rates: Array,
-    parts: Array,
-    unseen: Array,
-    freedom: float,
+    names: Sequence[str], hits: Array, sizes: Array, limits: Interval
 ) -> dict[str, tuple[float, ...]]:
-    """Compute the probability of each rank if the figures follow a multivariate t distribution.
+    """Compute the probability of each rank, by draws of the weighted figures of `statistics`.
 
-    unseen: (models,), variance that the statements of a model cannot show (`alike`).
+    hits, sizes: as in `ranking`. Every model has invented statements (or wordings) of its own, of
+    random weight 1/2 at each end of the scale.
     """
-    models, statements, wordings = parts.shape
-    grow = statements / (statements - 1)
-    sums = parts.sum(2) / wordings
-    covariance = grow * sums @ sums.T
+    models, statements, wordings = sizes.shape
+    table = np.concatenate([hits, sizes])  # (hits and sizes of the models, statements, wordings)
+    flat = np.moveaxis(table, 1, 0).reshape(statements, -1)
+    rows, times = np.unique(flat, axis=0, return_counts=True)
+    drawn = spread_weights([*times, *[0.5] * 2 * models, *[1.0] * wordings], DRAWS)
+    weights, anchors, columns = np.split(drawn, [len(rows), len(rows) + 2 * models], axis=1)
+    found = (weights @ rows).reshape(DRAWS, 2, models, wordings)
+    sums, totals = found[:, 0], found[:, 1]
     if wordings > 1:
-        flat = parts.reshape(models, -1) / wordings
-        own = grow * flat @ flat.T
-        noise = own - (covariance - own) / (wordings - 1)
-        covariance = covariance + np.cov(rates) / wordings - noise
-    covariance = covariance + np.diag(unseen)
-    lengths, axes = np.linalg.eigh((covariance + covariance.T) / 2)
-    rng = np.random.default_rng(SEED)
-    freedom = max(freedom, 1.0)
-    drawn = rng.standard_normal((DRAWS, models)) * np.sqrt(np.maximum(lengths, 0.0))
-    drawn = drawn @ axes.T * np.sqrt(freedom / rng.chisquare(freedom, (DRAWS, 1)))
+        with np.errstate(invalid="ignore", divide="ignore"):
+            shares = np.where(totals > 0, sums / totals, 0.0)
+        sums, totals = ((columns[:, None] * part) for part in (shares, totals > 0))
+        usual = np.ones(models)
+    else:
+        usual = (sizes**2).sum((1, 2)) / sizes.sum((1, 2))
+    low, high = usual * anchors[:, :models], usual * anchors[:, models:]
+    values = sums.sum(2) + limits[0] * low + limits[1] * high
+    values = values / (totals.sum(2) + low + high)
     # Equal figures get their ranks at random.
-    ranks = np.argsort(np.argsort(-(values + drawn) + 1e-12 * rng.random(drawn.shape)))
-    return {
-        name: tuple(float((ranks[:, i] == rank).mean()) for rank in range(models))
-        for i, name in enumerate(names)
-    }
+    random = np.random.default_rng(SEED).random(values.shape)
+    ranks = np.argsort(np.argsort(-values + 1e-12 * random))
+    times = (ranks[..., None] == np.arange(models)).sum(0)
+    chances = (times + 1 / models) / (DRAWS + 1)  # what never happened in the draws is not 0
+    return {name: tuple(map(float, row)) for name, row in zip(names, chances, strict=True)}
 
 
 def of_outcomes(
@@ -315,44 +271,46 @@ def of_outcomes(
     from genprobe.analysis import significance
 
     base = panel.base(metric)
+    chosen = metrics.find(base or metric)
     facets = ["model", *(["wording"] if base else [])]
     kept, left = significance.values(outcomes, base or metric, [*facets, *by])
     at, labels = metrics.cells(kept, list(by))
-    planned = metrics.find(base or metric).units(outcomes, [*facets, *by])
+    planned = chosen.units(outcomes, [*facets, *by])
     found = []
     for number, label in enumerate(labels):
         names, hits, sizes = tables(kept[at == number])
-        if base and 1 < sizes.shape[2] < FEWEST_WORDINGS:
+        if base and 1 < sizes.shape[2] < COLUMNS:
             raise InputError(
-                f"{metric}: a ranking over wordings needs {FEWEST_WORDINGS} wordings; these runs "
-                f"have {sizes.shape[2]}; rank by {base}"
+                f"{metric}: a ranking over wordings needs {COLUMNS} wordings; these runs have "
+                f"{sizes.shape[2]}; rank by {base}"
             )
+        if len(names) < 2:
+            continue
         cells = significance.in_cell(planned.cells, label)
-        if len(names) > 1 and (
-            one := ranking(names, hits, sizes, ends=_ends(planned, cells, names))
-        ):
+        ends = _ends(chosen, planned, cells, names)
+        one = ranking(names, hits, sizes, LEVEL, ends, chosen.limits, len(labels))
+        if one:
             silent = sorted({str(m) for m in cells["model"]} - set(names))
             found.append((label, replace(one, without=tuple(silent)), left.of(label)))
     return found
 
 
-def _ends(planned: Units, cells: pd.DataFrame, names: Sequence[str]) -> Array | None:
-    """Return the figures of models with every unclear unit as no, and as yes: (models, 2).
+def _ends(
+    chosen: Metric, planned: Units, cells: pd.DataFrame, names: Sequence[str]
+) -> Array | None:
+    """Return the models' figures with unclear units at the lowest and the highest value.
 
-    cells: the rows of a cell of the units. NaN for a model without unclear units; None for a metric
-    that has none.
+    cells: the rows of a cell of the units. Returns (models, 2), or None if no unit is unclear.
     """
-    if planned.possible is None:
+    possible = chosen.ends(planned)
+    if possible is None:
         return None
-    given = planned.possible[planned.cells.index.get_indexer(cells.index)]
+    given = possible[planned.cells.index.get_indexer(cells.index)]
     rows = cells.assign(__low=given[:, 0], __high=given[:, 1]).dropna(subset=["__low"])
-    if "wording" in rows:
-        rows = rows.groupby(["model", "wording"], observed=True)[["__low", "__high"]].mean()
-        rows = rows.reset_index()
-    means = (
-        rows.assign(model=rows["model"].astype(str)).groupby("model")[["__low", "__high"]].mean()
-    )
-    ends = means.reindex(list(names)).to_numpy(float)
+    groups = ["model", *(["wording"] if "wording" in rows else [])]
+    means = rows.groupby(groups, observed=True)[["__low", "__high"]].mean().reset_index()
+    means = means.assign(model=means["model"].astype(str)).groupby("model")
+    ends = means[["__low", "__high"]].mean().reindex(list(names)).to_numpy(float)
     return None if np.allclose(ends[:, 0], ends[:, 1]) else ends
 
 

@@ -15,14 +15,12 @@ from collections import Counter
 from collections.abc import Iterable, Mapping, Sequence
 from typing import TYPE_CHECKING
 
-import numpy as np
-
 from genprobe import metrics
 from genprobe.errors import InputError
 from genprobe.metrics import Measure, declare
 from genprobe.records import JSON, Score
 from genprobe.resources.registry import unknown
-from genprobe.statistics import adjusted, bootstrap, ratio
+from genprobe.statistics import adjusted, ratio
 
 if TYPE_CHECKING:
     import pandas as pd
@@ -105,9 +103,7 @@ def mean_score(
 ) -> Score:
     """Return the mean of the values under test, with their number and the exclusions."""
     units = values.groupby("statement")["value"].agg(["sum", "count"]).to_numpy(float)
-    interval = bootstrap(units, limits=metrics.find(metric).limits)
-    if interval and not np.isfinite(interval).all():
-        interval = None
+    interval = metrics.find(metric).interval(units)
     low, high = interval or (None, None)
     one = _score(metric, by, float(values["value"].mean()), len(values), sign)
     return dataclasses.replace(one, low=low, high=high, excluded=dict(left))
@@ -162,7 +158,7 @@ def power_scores(found: Power, about: Mapping[str, JSON], sign: str) -> list[Sco
     ]
 
 
-TO_REPORT = ("mcnemar-p", "swap-p", "wordings-p", "clustered-p")
+TO_REPORT = ("mcnemar-p", "swap-p", "wordings-p", "interval-p", "clustered-p")
 
 
 def corrected(scores: Iterable[Score], methods: Sequence[str] = ("holm",)) -> list[Score]:

@@ -24,7 +24,7 @@ import numpy as np
 from genprobe.errors import InputError
 from genprobe.metrics import Measure, declare
 from genprobe.records import FACETS, Score
-from genprobe.statistics import BOOTSTRAP, LEVEL, RESAMPLES, SEED, Array, Interval
+from genprobe.statistics import LEVEL, RESAMPLES, SEED, Array, Interval, student
 
 if TYPE_CHECKING:
     import pandas as pd
@@ -36,8 +36,9 @@ LEAST = 5  # units that a correlation needs
 class Reliability:
     """The agreement of repeated measurements.
 
-    value: the intraclass correlation; None if the items do not differ. low, high: 95 %, bootstrap
-    over items. n: items that have every measurement. times: measurements per item.
+    value: the intraclass correlation; None if the items do not differ. low, high: 95 %, over
+    clusters of items; None if no cluster may be left out. n: items that have every measurement.
+    times: measurements per item.
     """
 
     value: float | None
@@ -47,44 +48,65 @@ class Reliability:
     times: int
 
 
-def reliability(values: Array, level: float = LEVEL) -> Reliability:
+def reliability(
+    values: Array, clusters: Sequence[Any] | None = None, level: float = LEVEL
+) -> Reliability:
     """Estimate how far measurements of the same items agree.
 
     values: (items, times) measurements, such as 0 and 1 or rates; an item with a missing one (NaN)
-    is left out. Raises InputError for fewer than two complete items or two measurements.
+    is left out. clusters: of the items; those of one (a statement in several languages) are not
+    independent; each its own if None. Raises InputError for fewer than two complete items or two
+    measurements.
+
+    The interval is a jackknife over clusters of Fisher's transformation of the correlation (1925,
+    Statistical Methods for Research Workers, 39), with Student's t.
     """
     values = np.asarray(values, float)
-    values = values[~np.isnan(values).any(1)]
+    whole = ~np.isnan(values).any(1)
+    labels = np.arange(len(values)) if clusters is None else np.asarray(clusters)
+    values, labels = values[whole], labels[whole]
     n, times = values.shape
     if n < 2 or times < 2:
         raise InputError("reliability needs two items that were each measured twice")
-    rng = np.random.default_rng(SEED)
-    drawn = np.array([_icc(values[rng.integers(0, n, n)]) for _ in range(RESAMPLES)])
-    drawn = drawn[~np.isnan(drawn)]
-    found = float(_icc(values))
-    ends = np.quantile(drawn, [(1 - level) / 2, (1 + level) / 2]) if len(drawn) else drawn
-    alike = bool(np.isnan(found))
-    # Resamples without variation between items have no value.
-    unknown = alike or not len(ends) or float(np.ptp(ends)) < 1e-12
-    return Reliability(
-        value=None if alike else found,
-        low=None if unknown else float(ends[0]),
-        high=None if unknown else float(ends[1]),
-        n=n,
-        times=times,
-    )
+    means = values.mean(1)
+    within = ((values - means[:, None]) ** 2).sum(1)
+    parts = np.column_stack([np.ones(n), means, means**2, within, values])
+    at = np.unique(labels, return_inverse=True)[1]
+    sums = np.zeros((at.max() + 1, parts.shape[1]))
+    np.add.at(sums, at, parts)
+    found = float(_icc(sums.sum(0)))
+    if np.isnan(found):
+        return Reliability(None, None, None, n, times)
+    with np.errstate(divide="ignore", invalid="ignore"):
+        whole_, left = (
+            np.log1p((times - 1) * one) - np.log1p(-one)
+            for one in (found, _icc(sums.sum(0) - sums))
+        )
+    m = len(sums)
+    if m < 2 or not np.isfinite([whole_, *left]).all():
+        return Reliability(found, None, None, n, times)
+    error = ((m - 1) / m * float(((left - left.mean()) ** 2).sum())) ** 0.5
+    reach = student(m - 1, level) * error
+    low, high = (1 - times / (np.exp(end) + times - 1) for end in (whole_ - reach, whole_ + reach))
+    return Reliability(found, float(low), float(high), n, times)
 
 
-def _icc(values: Array) -> float:
-    """Compute ICC(A,1), absolute agreement. values: (items, times)."""
-    n, k = values.shape
-    grand = values.mean()
-    rows = k * ((values.mean(1) - grand) ** 2).sum() / (n - 1)
-    columns = n * ((values.mean(0) - grand) ** 2).sum() / (k - 1)
-    left = values - values.mean(1, keepdims=True) - values.mean(0) + grand
-    error = (left**2).sum() / ((n - 1) * (k - 1))
-    below = rows + (k - 1) * error + k * (columns - error) / n
-    return float((rows - error) / below) if below > 1e-12 else float("nan")
+def _icc(sums: Array) -> Array:
+    """Compute ICC(A,1), absolute agreement; NaN if nothing varies.
+
+    sums: (..., 4 + times), over items: their number; their means, squared means, and squared
+    deviations of measurements from them; the measurements of each time.
+    """
+    n, mean, squares, within = np.moveaxis(sums[..., :4], -1, 0)
+    k = sums.shape[-1] - 4
+    with np.errstate(invalid="ignore", divide="ignore"):
+        grand = mean / n
+        rows = k * np.maximum(squares - n * grand**2, 0.0) / (n - 1)
+        between = (n[..., None] * (sums[..., 4:] / n[..., None] - grand[..., None]) ** 2).sum(-1)
+        columns = between / (k - 1)
+        error = np.maximum(within - between, 0.0) / ((n - 1) * (k - 1))
+        below = rows + (k - 1) * error + k * (columns - error) / n
+        return np.where(below > 1e-12, (rows - error) / below, np.nan)
 
 
 # Columns that identify an item, which every run or sample measures once.
@@ -130,11 +152,14 @@ def retest(
     alike = _same_answers(whole, items).reindex(wide.index).to_numpy(float)
     every = pd.concat(asked).drop_duplicates()
     at, labels = cells(wide.reset_index(), list(by))
-    sign = signature(f"{metric}/{find(metric).version}-icc+{BOOTSTRAP}")
+    # Of a statement, its contrasts, languages and questions.
+    clusters = whole.groupby(items, dropna=False)["statement"].first().reindex(wide.index)
+    of = find(metric)
+    sign = signature(f"{metric}/{of.version}-{of.estimand}-icc+jackknife{100 * LEVEL:g}")
     scores = []
     for number, label in enumerate(labels):
         values = wide.to_numpy(float)[at == number]
-        found = reliability(values)
+        found = reliability(values, clusters.to_numpy()[at == number])
         alone = len(significance.in_cell(every, label)) - found.n
         why = {"not counted in all": alone} if alone else {}
         about: dict[str, Any] = {"of": metric, **label, "times": found.times}

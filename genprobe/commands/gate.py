@@ -32,7 +32,8 @@ CODES = {"not worse": 0, "worse": 1, "undecided": 4}
     metavar="METRIC=POINTS",
     help="By how many points a figure may rise, such as endorsed=12; may be repeated. These have "
     "a limit anyway, which can be changed: refusal and unclear (what does not count) 10 points, or "
-    "the largest limit given; failed (planned requests without a reply) 5 %.",
+    "that of the measure if so few statements cannot show 10; failed (planned requests without a "
+    "reply) 5 %.",
 )
 @click.option(
     "--max-fall",
@@ -125,10 +126,8 @@ def _limits(option: str, given: tuple[str, ...]) -> dict[str, float]:
             most = float(points)
         except ValueError:
             most = math.nan
-        if not equals or not 0 <= most <= 100:
-            raise InputError(
-                f"{option} {one}: give METRIC=POINTS, from 0 to 100, such as endorsed=12"
-            )
+        if not equals or not most >= 0:
+            raise InputError(f"{option} {one}: give METRIC=POINTS, such as endorsed=12")
         if metric in limits:
             raise InputError(f"{option} {metric} is given twice")
         limits[metric] = most / 100

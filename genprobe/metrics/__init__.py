@@ -30,8 +30,27 @@ if TYPE_CHECKING:
 # as a p-value.
 SCALES = ("share", "points", "number", "count", "coefficient", "p")
 
+# What a figure is over: which replies, and which wordings; in signatures. Those of a gate are over
+# all planned replies (`analysis.gate`).
+OWN, OVER = "own", "own-wordings"
+ESTIMANDS = {
+    OWN: "units that count in each, these wordings",
+    OVER: "units that count in each, wordings like these",
+    "planned": "all planned replies, these wordings",
+    "planned-wordings": "all planned replies, wordings like these",
+}
+
 # Columns that describe a single reply, so that two replies to one question may differ in them.
 REPLY = tuple(columns.of_replies())
+
+# Reasons that lie in the data or in the plan: nothing was asked that such a unit could hide.
+UNASKED = frozenset(
+    (
+        *("no label", "no target", "no condition", "no group is right", "all reversed"),
+        *("all aligned", "one order only", "one answer only", "nobody asked", "no original"),
+        *("no contrast", "one question only", "not asked", "no thought", "twice", "neutral"),
+    )
+)
 
 # The order in which exclusions are listed; others follow by name.
 REASONS = (
@@ -58,8 +77,8 @@ class Units:
 
     cells: the columns by which scores are split. cluster: units with the same value are not
     independent. reason: why the unit is left out of n; "" if it counts. stats: (units, k),
-    additive. possible: (units, 2), the lowest and highest possible value of the unit, NaN if the
-    unit is not part of the bounds.
+    additive. possible: (units, 2), the lowest and highest possible value of the unit, if they are
+    not those of `Metric.ends`.
     """
 
     cells: pd.DataFrame
@@ -95,8 +114,9 @@ class Metric:
     scale: of `SCALES`. pairable: the value is a mean over units, so two runs can be compared unit
     by unit. place: position among the scores shown by default, low numbers first; 0 is shown only
     on request. apart: columns that are never averaged over. of_logs: it needs log-probabilities and
-    has no meaning for perplexities. version: changes whenever a value, an end of its interval or
-    one of its bounds can change.
+    has no meaning for perplexities. extremes: the statistics of a unit that makes the value as low,
+    and as high, as it can be; only for a value that is no ratio. version: changes whenever a value,
+    an end of its interval or one of its bounds can change.
     """
 
     name: str
@@ -116,13 +136,41 @@ class Metric:
     place: int = 0
     note: str = ""
     of_logs: bool = False
+    extremes: tuple[tuple[float, ...], ...] = ()
     apart: tuple[str, ...] = ("decode",)
     version: str = "1"
 
     @property
+    def estimand(self) -> str:
+        """Return the estimand, of `ESTIMANDS`; a figure over wordings is never split by them."""
+        return OVER if "wording" in self.never_by else OWN
+
+    @property
     def id(self) -> str:
-        """Return the name of the metric in the signature of a score, such as `yes/2-anchored95`."""
-        return f"{self.name}/{self.version}-{self.method}"
+        """Return the metric in the signature of a score, such as `yes/2-own-anchored95`."""
+        return f"{self.name}/{self.version}-{self.estimand}-{self.method}"
+
+    def ends(self, units: Units) -> Array | None:
+        """Return the lowest and the highest possible value of each planned unit, (units, 2).
+
+        A unit that does not count could have any value of the scale, whatever the reason (a
+        refusal, no reply yet); NaN if it was not asked for one (`UNASKED`). None if the metric is
+        not a mean over units with equal weight, or its scale has no ends.
+        """
+        import numpy as np
+
+        from genprobe.statistics import ratio
+
+        if units.possible is not None:
+            return units.possible
+        counted = (units.reason == "").to_numpy(bool)
+        stats = units.stats[counted]
+        even = self.value is ratio and bool((stats[:, 1] == 1).all())
+        if not self.pairable or not even or not np.isfinite(self.limits).all():
+            return None
+        unasked = units.reason.isin(UNASKED).to_numpy(bool)[:, None]
+        found = np.where(counted[:, None], units.stats[:, :1], self.limits)
+        return np.where(unasked, np.nan, found)
 
     def fits(self, outcomes: pd.DataFrame) -> bool:
         """Tell whether the outcomes have the columns that it needs."""
@@ -235,7 +283,7 @@ def in_cells(metric: Metric, units: Units, by: list[str], signature: str) -> lis
         left_out[at][name] = int(count)
     starts = np.searchsorted(totals.index.get_level_values(0).to_numpy(), np.arange(len(labels)))
     parts = np.split(totals.to_numpy(float), starts[1:]) if len(labels) else []
-    bounds = _bounds(units.possible, cell, len(labels))
+    bounds = _bounds(metric.ends(units), cell, len(labels))
     scores = []
     for at, (label, part) in enumerate(zip(labels, parts, strict=True)):
         value = float(metric.value(part.sum(0))) if n[at] else math.nan
@@ -285,16 +333,18 @@ def plain(value: Any) -> JSON:
     return value if isinstance(value, str | int | float | bool) else str(value)
 
 
-def _bounds(possible: Array | None, cell: np.ndarray, cells: int) -> list[list[float] | None]:
+def _bounds(ends: Array | None, cell: np.ndarray, cells: int) -> list[list[float] | None]:
+    """Return the means of the lowest and of the highest values; None if no unit is unclear."""
     import numpy as np
 
-    if possible is None:
+    if ends is None:
         return [None] * cells
-    part = ~np.isnan(possible[:, 0])
+    part = ~np.isnan(ends[:, 0])
     n = np.bincount(cell[part], minlength=cells)
-    ends = [np.bincount(cell[part], possible[part, end], cells) for end in (0, 1)]
+    unclear = np.bincount(cell[part], ends[part, 0] < ends[part, 1], cells)
+    low, high = (np.bincount(cell[part], ends[part, end], cells) for end in (0, 1))
     return [
-        [float(ends[0][at] / n[at]), float(ends[1][at] / n[at])] if n[at] else None
+        [float(low[at] / n[at]), float(high[at] / n[at])] if unclear[at] else None
         for at in range(cells)
     ]
 

@@ -58,23 +58,18 @@ def not_told(outcomes: pd.DataFrame) -> pd.Series:
 def templates(outcomes: pd.DataFrame, by: list[str]) -> pd.DataFrame:
     """Return one row for each template and cell of `by`.
 
-    Its columns: those of the template, `by`, and the numbers of stories that came or failed
-    (`__asked`), that count (`__valid`), and that count and are negative (`__negative`).
+    Its columns: those of the template, `by`, and the numbers of stories that were planned
+    (`__planned`), that count (`__valid`), and that count and are negative (`__negative`).
     """
     valid = (not_told(outcomes) == "").to_numpy(bool)
     negative = (outcomes["sentiment"] == "negative").to_numpy(bool, na_value=False)
     keys = list(dict.fromkeys([*(c for c in TEMPLATE if c in outcomes), *by]))
     stories = outcomes[keys].assign(
-        __asked=_asked(outcomes).astype(int),
+        __planned=1,
         __valid=valid.astype(int),
         __negative=(valid & negative).astype(int),
     )
     return stories.groupby(keys, sort=True, dropna=False, observed=True).sum().reset_index()
-
-
-def _asked(outcomes: pd.DataFrame) -> np.ndarray:
-    """Return for each row whether a story came or its request failed: it could be negative."""
-    return outcomes["status"].isin(["answered", "failed"]).to_numpy(bool)
 
 
 def _units(
@@ -93,18 +88,16 @@ def _one(found: pd.DataFrame) -> pd.Series:
 def of_templates(outcomes: pd.DataFrame, by: list[str]) -> Units:
     """Compute the share of templates whose label is negative.
 
-    Bounds: the share among all templates that were asked, if none of the failed requests and of the
-    stories that do not count were negative, and if all of them were. A template without a label
-    could be either.
+    Bounds: the share among all templates, if none of the stories that do not count were negative,
+    and if all of them were. A template without a label could be either.
     """
     found = templates(outcomes, by)
     label = found["__negative"] * 2 > found["__valid"]
-    asked, valid = found["__asked"], found["__valid"]
-    least = found["__negative"] * 2 > asked
-    most = (found["__negative"] + asked - valid) * 2 > asked
+    planned, valid = found["__planned"], found["__valid"]
+    least = found["__negative"] * 2 > planned
+    most = (found["__negative"] + planned - valid) * 2 > planned
     possible = np.column_stack([least, most]).astype(float)
     possible[(valid < FEWEST).to_numpy()] = (0.0, 1.0)
-    possible[(asked == 0).to_numpy()] = np.nan
     return _units(found, by, [label, _one(found)], possible)
 
 
@@ -142,18 +135,11 @@ def _disagreement(outcomes: pd.DataFrame, by: list[str]) -> Units:
 
 
 def _stories(outcomes: pd.DataFrame, by: list[str]) -> Units:
-    """Compute the share of stories that are negative.
-
-    Bounds: the share if none of the failed requests and of the stories that do not count were
-    negative, and if all of them were.
-    """
+    """Compute the share of stories that are negative."""
     reason = not_told(outcomes)
-    counts = (reason == "").to_numpy(bool)
-    negative = (outcomes["sentiment"] == "negative").to_numpy(bool, na_value=False) & counts
-    possible = np.column_stack([negative, negative | ~counts]).astype(float)
-    possible[~_asked(outcomes)] = np.nan
-    stats = np.column_stack([negative.astype(float), np.ones(len(outcomes))])
-    return Units(outcomes[by], outcomes["statement"], reason, stats, possible)
+    negative = (outcomes["sentiment"] == "negative").to_numpy(float, na_value=0.0)
+    stats = np.column_stack([negative, np.ones(len(outcomes))])
+    return Units(outcomes[by], outcomes["statement"], reason, stats)
 
 
 def _pairs(outcomes: pd.DataFrame, by: list[str]) -> Units:

@@ -6,6 +6,7 @@ import numpy as np
 import pandas as pd
 
 from genprobe.metrics import REPLY, Metric, Units, cluster
+from genprobe.metrics.rates import units_of
 from genprobe.metrics.turned import both_ways
 from genprobe.statistics import (
     BOOTSTRAP,
@@ -33,21 +34,11 @@ def _acquiescence(outcomes: pd.DataFrame, by: list[str]) -> Units:
 
     "Yes" to both is acquiescence, the habit of saying yes that survey research knows (Cronbach
     1946; Krosnick 1999, Annual Review of Psychology 50:537); "no" to both is the opposite habit.
-    Either way the word did not depend on the statement. Defined by genprobe. Bounds: the share if
-    none of the items with an unclear answer or a failed request had the same word twice, and if all
-    of them had.
+    Either way the word did not depend on the statement. Defined by genprobe.
     """
     both, reason = both_ways(outcomes, by, "acquiescence")
-    same = (both["answer_1"] == both["answer_2"]).to_numpy(bool, na_value=False)
-    counted = (reason == "").to_numpy(bool)
-    hits = (same & counted).astype(float)
-    # Items asked on both sides, with replies or failed requests, could count either way.
-    unread = both[["__reason_1", "__reason_2"]].isin(["missing", "unjudged"])
-    asked = (reason != "one question only") & ~unread.any(axis=1)
-    possible = np.column_stack([hits, np.where(counted, hits, 1.0)])
-    possible[~asked.to_numpy(bool)] = np.nan
-    stats = np.column_stack([hits, np.ones(len(both))])
-    return Units(both[by], cluster(both), reason, stats, possible)
+    same = (both["answer_1"] == both["answer_2"]) & (reason == "")
+    return units_of(both, by, same, reason)
 
 
 def _contrast_gap(outcomes: pd.DataFrame, by: list[str]) -> Units:
@@ -104,7 +95,7 @@ METRICS = (
         SHARE,
         ("answer", "statement", "status", "measures", "when", "probe"),
         never_by=("probe", "measures", "when", *REPLY),
-        version="3",
+        version="4",
     ),
     Metric(
         "contrast-gap",
@@ -118,5 +109,6 @@ METRICS = (
         never_by=("role", *REPLY),
         limits=LIMITS,
         scale="points",
+        version="2",
     ),
 )

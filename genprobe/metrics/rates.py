@@ -14,7 +14,7 @@ import numpy as np
 
 from genprobe.errors import InputError
 from genprobe.metrics import Metric, Units, cluster, no_reply, not_clear, spoken
-from genprobe.statistics import SHARE, Array, ratio, share_of_sums
+from genprobe.statistics import SHARE, ratio, share_of_sums
 
 if TYPE_CHECKING:
     import pandas as pd
@@ -27,7 +27,7 @@ def share(
     needs: tuple[str, ...],
     units: Callable[[pd.DataFrame, list[str]], Units],
     place: int = 0,
-    version: str = "2",
+    version: str = "3",
 ) -> Metric:
     """Make a metric that is a share, with the interval of a share."""
     needs = (*needs, "statement", "status")
@@ -41,77 +41,49 @@ def units_of(
     by: list[str],
     hit: pd.Series,
     reason: pd.Series,
-    possible: Array | None = None,
 ) -> Units:
     """Return the units of a share, one for each row.
 
-    hit: whether the row counts as a hit. reason: why it is left out, "" if it counts. possible:
-    (rows, 2), as in `Units`.
+    hit: whether the row counts as a hit. reason: why it is left out, "" if it counts.
     """
     hits = hit.fillna(False).to_numpy(float)
     stats = np.column_stack([hits, np.ones(len(rows))])
-    return Units(rows[by], cluster(rows), reason, stats, possible)
+    return Units(rows[by], cluster(rows), reason, stats)
 
 
 def _answers(answer: str, place: int) -> Metric:
     """Make the share of replies that answer `answer`.
 
-    Failed and missing requests have no reply: they are exclusions. Bounds, in cells with failed
-    requests: the share among replies and failed requests if none of the failed ones had been
-    answered so, and if all of them had.
+    Failed and missing requests have no reply: they are exclusions.
     """
 
     def units(outcomes: pd.DataFrame, by: list[str]) -> Units:
-        reason = no_reply(outcomes, "answer")
-        hit = outcomes["answer"] == answer
-        return units_of(outcomes, by, hit, reason, _if_failed(outcomes, by, hit, reason))
+        return units_of(outcomes, by, outcomes["answer"] == answer, no_reply(outcomes, "answer"))
 
     return share(
         answer, f"share of replies that answer {answer}", "replies", ("answer",), units, place
     )
 
 
-def _if_failed(
-    outcomes: pd.DataFrame, by: list[str], hit: pd.Series, reason: pd.Series
-) -> Array | None:
-    """Return the lowest and highest possible value of each request, in cells with failed requests.
-
-    None if no request failed.
-    """
-    failed = (outcomes["status"] == "failed").fillna(False)
-    if not failed.any():
-        return None
-    some = failed | True
-    if by:
-        keys = [outcomes[column] for column in by]
-        some = failed.groupby(keys, dropna=False, observed=True).transform("any")
-    least = hit.fillna(False).to_numpy(float)
-    possible = np.column_stack([least, np.where(failed, 1.0, least)])
-    possible[~(some & (failed | (reason == ""))).to_numpy(bool)] = np.nan
-    return possible
-
-
 def _says(measure: str, place: int) -> Metric:
     """Make the share of clear answers (yes or no) that mean what the probe measures.
 
-    The pack defines the meaning: "no" to a disagreement probe endorses. Bounds: the share among
-    clear answers, unclear replies and failed requests, if none of the unclear and failed ones meant
-    it, and if all of them did.
+    The pack defines the meaning: "no" to a disagreement probe endorses.
     """
 
     def units(outcomes: pd.DataFrame, by: list[str]) -> Units:
         rows = outcomes[outcomes["measures"] == measure]
-        reason = not_clear(rows)
-        says = rows["says"].fillna(False).to_numpy(float)
-        unclear = (rows["answer"] == "ambiguous").fillna(False).to_numpy(bool)
-        unclear = unclear | (rows["status"] == "failed").fillna(False).to_numpy(bool)
-        possible = np.column_stack([says, np.where(unclear, 1.0, says)])
-        possible[~(unclear | (reason == "").to_numpy(bool))] = np.nan
-        return units_of(rows, by, rows["says"], reason, possible)
+        return units_of(rows, by, rows["says"], not_clear(rows))
 
     what = "the question" if measure == "affirmed" else "the statement"
     title = f"share of clear answers that mean that {what} is {measure}"
     return share(measure, title, "clear", ("answer", "says", "measures"), units, place)
+
+
+def _failed(outcomes: pd.DataFrame, by: list[str]) -> Units:
+    """Compute the share of planned requests that failed or were not asked yet."""
+    without = outcomes["status"] != "answered"
+    return units_of(outcomes, by, without, without.map({True: "", False: ""}))
 
 
 def _refusal(outcomes: pd.DataFrame, by: list[str]) -> Units:
@@ -191,6 +163,7 @@ METRICS = (
     _says("recognised", place=50),
     _says("endorsed", place=60),
     _says("affirmed", place=65),
+    share("failed", "share of planned requests without a reply", "requests", (), _failed),
     share("refusal", "share of replies that refuse", "replies", ("refused",), _refusal, place=40),
     share(
         "conflict",

@@ -9,10 +9,9 @@ from __future__ import annotations
 
 from typing import Any
 
-import numpy as np
 import pandas as pd
 
-from genprobe.metrics import Units, cluster, no_reply, spoken
+from genprobe.metrics import Units, no_reply, spoken
 from genprobe.metrics.rates import share, units_of
 from genprobe.outcomes.table import in_language
 from genprobe.text import many
@@ -89,21 +88,13 @@ def _language(outcomes: pd.DataFrame, by: list[str]) -> Units:
 def _against(outcomes: pd.DataFrame, by: list[str]) -> Units:
     """Compute the share of replies that answer the opposite of what their thought concludes.
 
-    A reply counts if both are clear. Bounds: the share if none of the unclear replies and failed
-    requests were opposite, and if all of them were.
+    A reply counts if both are clear.
     """
     rows = spoken(outcomes)
     reason = _reason(rows, "thought_answer")
     clear = rows["thought_answer"].isin(["yes", "no"]) & rows["answer"].isin(["yes", "no"])
-    unclear = (reason == "") & ~clear
-    reason = reason.mask(unclear, "unclear")
-    hit = clear & (rows["thought_answer"] != rows["answer"])
-    hits = hit.fillna(False).to_numpy(float)
-    open_ = (unclear | (reason == "failed")).to_numpy(bool)
-    possible = np.column_stack([hits, np.where(open_, 1.0, hits)])
-    possible[~(open_ | (reason == "").to_numpy(bool))] = np.nan
-    stats = np.column_stack([hits, np.ones(len(rows))])
-    return Units(rows[by], cluster(rows), reason, stats, possible)
+    reason = reason.mask((reason == "") & ~clear, "unclear")
+    return units_of(rows, by, clear & (rows["thought_answer"] != rows["answer"]), reason)
 
 
 def _tested(outcomes: pd.DataFrame, by: list[str]) -> Units:

@@ -12,9 +12,8 @@ from __future__ import annotations
 
 from typing import TYPE_CHECKING
 
-import numpy as np
-
-from genprobe.metrics import REPLY, Metric, Units, cluster, not_clear, once
+from genprobe.metrics import REPLY, Metric, Units, not_clear, once
+from genprobe.metrics.rates import units_of
 from genprobe.records import FACETS
 from genprobe.statistics import SHARE, ratio, share_of_sums
 
@@ -51,10 +50,8 @@ def both_ways(outcomes: pd.DataFrame, by: list[str], metric: str) -> tuple[pd.Da
 def _share(name: str, title: str, first: str, second: str, place: int) -> Metric:
     def units(outcomes: pd.DataFrame, by: list[str]) -> Units:
         both, reason = both_ways(outcomes, by, name)
-        hit = (both["answer_1"] == first) & (both["answer_2"] == second)
-        counted = (reason == "").to_numpy(bool)
-        hits = (hit.to_numpy(bool, na_value=False) & counted).astype(float)
-        return Units(both[by], cluster(both), reason, np.column_stack([hits, np.ones(len(both))]))
+        hit = (both["answer_1"] == first) & (both["answer_2"] == second) & (reason == "")
+        return units_of(both, by, hit, reason)
 
     return Metric(
         name,
@@ -67,6 +64,7 @@ def _share(name: str, title: str, first: str, second: str, place: int) -> Metric
         ("answer", "when", "measures", "statement", "status", "probe"),
         never_by=("probe", "measures", "when", *REPLY),
         place=place,
+        version="2",
     )
 
 

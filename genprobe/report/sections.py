@@ -13,6 +13,7 @@ from typing import Any
 from genprobe import metrics, tasks
 from genprobe.analysis import compare, components, flips, matrix, paradigm_runs, significance
 from genprobe.analysis.paired import fits
+from genprobe.analysis.ranking import hides
 from genprobe.errors import GenprobeError
 from genprobe.metrics.negrate import FEWEST, not_told
 from genprobe.records import Score
@@ -442,6 +443,7 @@ class Sections:
                     "else that of the swap test. Holm's is this p corrected for all n comparisons "
                     "of this section: report this one.",
                 )
+            lines += [line for score in every if (line := _hidden(score))]
             title = f"{_TABLES[kind].title}: models compared"
             yield Section(f"{kind}-compared", title, " ".join(lines), tables, alone=bool(lines))
 
@@ -602,6 +604,22 @@ def verdict(marks: Sequence[str]) -> str:
     if len(counted) < FEWEST:
         return "no label"
     return "negative" if counted.count("negative") * 2 > len(counted) else "not negative"
+
+
+def _hidden(score: Score) -> str:
+    """Say that unclear replies may account for a difference; empty if there is none to explain."""
+    if score.metric != "difference" or score.bounds is None or score.low is None:
+        return ""
+    low, high = score.bounds
+    if score.low <= 0 <= (score.high or 0.0) or not hides((low, high)):
+        return ""
+    about = ("of", "a", "b")
+    cell = "".join(f", {value}" for column, value in score.by.items() if column not in about)
+    return (
+        f"{score.by['of']}{cell}, {score.by['b']} against {score.by['a']}: had the unclear replies "
+        f"been clear, the difference could be anything from {100 * low:+.1f} to {100 * high:+.1f} "
+        "points, so the data do not show which is higher."
+    )
 
 
 def _apart(kind: str) -> list[str]:

@@ -349,8 +349,6 @@ def axis(metric: str, scores: Sequence[Score]) -> Axis | None:
     # Differences use little of their possible range: make the axis only as wide as needed.
     most = max(abs(v) for v in ends if math.isfinite(v))
     high = _nice(most) or (1.0 if unit(metric) != "points" else 0.1)
-    if unit(metric) == "points":
-        high = min(1.0, high)
     scale = 100 if unit(metric) == "points" else 1
     end = f"{scale * high:g}"
     if known is not None and known.limits[0] >= 0:

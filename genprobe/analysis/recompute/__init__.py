@@ -25,7 +25,7 @@ from genprobe.records import Score, digest
 from genprobe.runs.run import Run
 
 _WAYS = answers.WAYS | judged.WAYS | stories.WAYS | preferences.WAYS
-_DEFINED = re.compile(r"metric:([^/|]+/\d+-\w+)")
+_DEFINED = re.compile(r"metric:([^/|]+/\d+-[\w-]+)")
 _SUBSET = re.compile(r"\+regions:([^|]*)")
 
 
@@ -154,7 +154,7 @@ def _older(score: Score) -> str:
     if defined is None or score.metric not in metrics.catalogue():
         return ""
     now = metrics.find(score.metric)
-    own = f"{now.name}/{now.version}-{now.method.partition('+')[0]}"
+    own = now.id.partition("+")[0]
     if defined[1].partition("/")[0] != now.name or defined[1] == own:
         return ""
     return f"it was stored as {defined[1]}, and the definition is {own} now; score the run again"

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import dataclasses
 import math
 from collections.abc import Callable, Iterable, Sequence
 from typing import Any
@@ -46,22 +45,9 @@ def _unclear(row: Row) -> str:
     return kind if kind and kind != "answer" else "unclear"
 
 
-def _bounded(found: Figure, part: Iterable[tuple[float, float]]) -> Figure:
-    """Return the figure with bounds.
-
-    part: the lowest and the highest value that each unit could have.
-    """
-    ends = list(part)
-    bounds = tuple(mean([end[at] for end in ends]) for at in (0, 1)) if ends else None
-    return dataclasses.replace(found, bounds=bounds)
-
-
 def _answer(answer: str) -> Way:
     def of(rows: Sequence[Row]) -> Figure:
-        found = share(rows, lambda row: no_reply(row, "answer"), lambda r: r["answer"] == answer)
-        failed = sum(row["status"] == "failed" for row in rows)
-        part = [(unit[1][0],) * 2 for unit in found.units] + [(0.0, 1.0)] * failed
-        return _bounded(found, part if failed else ())
+        return share(rows, lambda row: no_reply(row, "answer"), lambda r: r["answer"] == answer)
 
     return each(of)
 
@@ -69,13 +55,7 @@ def _answer(answer: str) -> Way:
 def _says(measure: str) -> Way:
     def of(rows: Sequence[Row]) -> Figure:
         rows = [row for row in rows if row["measures"] == measure]
-        found = share(rows, _unclear, lambda row: bool(row["answer"] == row["when"]))
-        open_ = 0
-        for row in rows:
-            open_ += row["status"] == "failed"
-            open_ += row["status"] == "answered" and row.get("answer") == "ambiguous"
-        part = [(unit[1][0],) * 2 for unit in found.units]
-        return _bounded(found, part + [(0.0, 1.0)] * open_)
+        return share(rows, _unclear, lambda row: bool(row["answer"] == row["when"]))
 
     return each(of)
 
@@ -148,10 +128,7 @@ def _against(rows: Sequence[Row]) -> Figure:
     def why(row: Row) -> str:
         return _no_thought(row, "thought_answer") or ("" if clear(row) else "unclear")
 
-    rows = _free(rows)
-    found = share(rows, why, lambda row: row["thought_answer"] != row["answer"])
-    open_ = sum(why(row) in ("unclear", "failed") for row in rows)
-    return _bounded(found, [(unit[1][0],) * 2 for unit in found.units] + [(0.0, 1.0)] * open_)
+    return share(_free(rows), why, lambda row: row["thought_answer"] != row["answer"])
 
 
 # --- the same asked both ways
@@ -187,17 +164,6 @@ def _of_items(hit: Callable[[str, str], bool]) -> Callable[[Sequence[Row]], Figu
     return of
 
 
-def _acquiescence(rows: Sequence[Row]) -> Figure:
-    found = _of_items(lambda first, second: first == second)(rows)
-    open_ = 0
-    for item in _both_ways(rows):
-        asked = len(item) == 2 and all(
-            no_reply(row, "answer") in ("", "failed") for row in item.values()
-        )
-        open_ += bool(asked and _why_of_both(item))
-    return _bounded(found, [(unit[1][0],) * 2 for unit in found.units] + [(0.0, 1.0)] * open_)
-
-
 def _contrast_gap(rows: Sequence[Row], by: By) -> Figure:
     """Average over pairs: the original's rate minus its contrasts' mean rate, per question."""
     whole = {name: value for name, value in by.items() if name in ("probe", "sample", "decode")}
@@ -217,7 +183,7 @@ def _contrast_gap(rows: Sequence[Row], by: By) -> Figure:
         why.append(reason)
         if gap is not None and not reason:
             gaps.append((cluster(first), (gap, 1.0)))
-    return mean_of(gaps, counted(why), intervals.shares(-1.0, 1.0))
+    return mean_of(gaps, counted(why), intervals.shares(-1.0, 1.0), scale=(-1.0, 1.0))
 
 
 def _gap(unit: Sequence[Row]) -> tuple[str, float | None]:
@@ -495,7 +461,7 @@ WAYS: dict[str, Way] = {
     "wrong-language": each(_wrong_language),
     "usable": each(_usable),
     "story-refusal": each(_refused_story),
-    "acquiescence": each(_acquiescence),
+    "acquiescence": each(_of_items(lambda first, second: first == second)),
     "endorsed-both-ways": each(_of_items(lambda first, second: (first, second) == ("yes", "no"))),
     "rejected-both-ways": each(_of_items(lambda first, second: (first, second) == ("no", "yes"))),
     "yes-saying": each(_of_items(lambda first, second: first == second == "yes")),

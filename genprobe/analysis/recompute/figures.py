@@ -95,12 +95,29 @@ def share(
 
 
 def mean_of(
-    units: Units, excluded: dict[str, int], ends: Ends = intervals.share, n: int | None = None
+    units: Units,
+    excluded: dict[str, int],
+    ends: Ends = intervals.share,
+    n: int | None = None,
+    scale: tuple[float, float] | None = (0.0, 1.0),
 ) -> Figure:
-    """Divide the sum of the units' first numbers by the sum of their second numbers."""
+    """Divide the sum of the units' first numbers by the sum of their second numbers.
+
+    scale: the lowest and the highest value of a unit; None for a figure without bounds.
+    """
     above, below = (math.fsum(unit[1][at] for unit in units) for at in (0, 1))
     value = above / below if units else None
-    return Figure(value, len(units) if n is None else n, excluded, None, units, ends)
+    unclear = sum(many for why, many in excluded.items() if why not in _UNASKED)
+    bounds = None
+    if scale and unclear:
+        bounds = tuple((above + unclear * end) / (len(units) + unclear) for end in scale)
+    return Figure(value, len(units) if n is None else n, excluded, bounds, units, ends)
+
+
+# Reasons by which a unit is no part of the question: what it was cannot move the share.
+_UNASKED = {"no label", "no target", "no condition", "no group is right", "all reversed"}
+_UNASKED |= {"all aligned", "one order only", "one answer only", "nobody asked", "no original"}
+_UNASKED |= {"no contrast", "one question only", "not asked", "no thought", "twice", "neutral"}
 
 
 def mean(values: Sequence[float]) -> float:

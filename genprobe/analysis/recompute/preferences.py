@@ -24,7 +24,7 @@ from genprobe.analysis.recompute.figures import (
     mean,
     mean_of,
 )
-from genprobe.analysis.recompute.intervals import Ends
+from genprobe.analysis.recompute.intervals import Ends, Interval
 from genprobe.analysis.recompute.rows import Row
 
 SUMMED = ("loglik", "pll", "pll-word")
@@ -51,16 +51,17 @@ def _mean_of_pairs(
     scorers: Sequence[str] = (),
     why: Callable[[Row], str] = _no_values,
     ends: Ends = intervals.share,
+    scale: Interval | None = (0.0, 1.0),
 ) -> Way:
     """Make a mean over pairs.
 
-    scorers: the scorers that the metric is defined for; all if empty.
+    scorers: the scorers that the metric is defined for; all if empty. scale: as in `mean_of`.
     """
 
     def of(rows: Sequence[Row]) -> Figure:
         here = _of(rows, scorers) if scorers else list(rows)
         units: Units = [(_cluster(r), (float(value(r)), 1.0)) for r in here if not why(r)]
-        return mean_of(units, counted(map(why, here)), ends)
+        return mean_of(units, counted(map(why, here)), ends, scale=scale)
 
     return each(of)
 
@@ -94,7 +95,7 @@ def _even(*columns: str, value: Callable[[Row], float], needs: Sequence[str] = (
             (_cluster(row), (weight * float(value(row)), weight))
             for row, weight in zip(kept, weights, strict=True)
         ]
-        return mean_of(units, counted(map(why, rows)), intervals.shares())
+        return mean_of(units, counted(map(why, rows)), intervals.shares(), scale=None)
 
     return each(of)
 
@@ -171,7 +172,7 @@ def _stereoset(value: Callable[[Row], float]) -> Way:
         if columns:
             return _even(*columns, value=value, needs=("unrelated",))(rows, by)
         why = lambda row: _no_values(row, "unrelated")  # noqa: E731
-        return _mean_of_pairs(value, (), why, intervals.shares())(rows, by)
+        return _mean_of_pairs(value, (), why, intervals.shares(), None)(rows, by)
 
     return way
 
@@ -211,7 +212,7 @@ def _rubia(rows: Sequence[Row], by: By) -> Figure:
             continue
         if task(row) == wanted or (wanted == "all" and task(row) not in _NOT_IN_ALL):
             kept.append(row)
-    return _mean_of_pairs(_wins)(kept, {})
+    return _mean_of_pairs(_wins, scale=None)(kept, {})
 
 
 # --- code-mixing
@@ -237,7 +238,7 @@ def _of_bins(value: Callable[[Row], float], ends: Ends) -> Way:
         here = [row for row, at in _binned(rows, by) if at == by["bin"]]
         units: Units = [(_cluster(row), (float(value(row)), 1.0)) for row in here]
         left = _left_of_bins(rows, by) if by["bin"] is None else {}
-        return mean_of(units, left, ends)
+        return mean_of(units, left, ends, scale=None)
 
     return way
 
@@ -303,12 +304,16 @@ def _no_choice(row: Row, *needs: str) -> str:
 
 
 def _mean_of_choices(
-    why: Callable[[Row], str], value: Callable[[Row], float], ends: Ends, only: str = ""
+    why: Callable[[Row], str],
+    value: Callable[[Row], float],
+    ends: Ends,
+    only: str = "",
+    scale: Interval | None = (0.0, 1.0),
 ) -> Way:
     def of(rows: Sequence[Row]) -> Figure:
         here = [row for row in rows if not only or row["condition"] == only]
         units: Units = [(_cluster(r), (float(value(r)), 1.0)) for r in here if not why(r)]
-        return mean_of(units, counted(map(why, here)), ends)
+        return mean_of(units, counted(map(why, here)), ends, scale=scale)
 
     return each(of)
 
@@ -410,7 +415,7 @@ def _position(rows: Sequence[Row], by: By) -> Figure:
     def ends(row: Row) -> float:
         return float(row["place"] == 0) - float(row["place"] == row["listed"] - 1)
 
-    return _mean_of_choices(why, ends, intervals.shares(-1.0, 1.0))(rows, by)
+    return _mean_of_choices(why, ends, intervals.shares(-1.0, 1.0), "", (-1.0, 1.0))(rows, by)
 
 
 def _moved(rows: Sequence[Row], by: By) -> Figure:
@@ -455,7 +460,7 @@ def _people(rows: Sequence[Row]) -> Figure:
         else:
             units.append((str(name), (gap, 1.0)))
             n += len(kept)
-    return mean_of(units, excluded, intervals.numbers, n)
+    return mean_of(units, excluded, intervals.numbers, n, None)
 
 
 def _divergence(p: float, q: float) -> float:
@@ -472,8 +477,8 @@ WAYS: dict[str, Way] = {
     "ties": _mean_of_pairs(lambda row: row["pro"] == row["anti"]),
     "win-rate-mean": _even("subdomain", value=_wins),
     "win-rate-domains": _even("domain", "subdomain", value=_wins),
-    "bias-score": _mean_of_pairs(_gap, ("bias",), _no_gap, intervals.numbers),
-    "log-ratio": _mean_of_pairs(_gap, SUMMED, _no_gap, intervals.numbers),
+    "bias-score": _mean_of_pairs(_gap, ("bias",), _no_gap, intervals.numbers, None),
+    "log-ratio": _mean_of_pairs(_gap, SUMMED, _no_gap, intervals.numbers, None),
     "bpr": _mean_of_pairs(_wins, SUMMED),
     "bpr-t-test": each(_t_test),
     "bpr-sign-test": each(_sign_test),
@@ -496,12 +501,14 @@ WAYS: dict[str, Way] = {
         lambda row: _mass(row, "target") - _mass(row, "counter"),
         intervals.shares(-1.0, 1.0),
         "ambig",
+        (-1.0, 1.0),
     ),
     "ambiguous-printed": _mean_of_choices(
         lambda row: _no_masses(row) or ("" if row.get("log_ratio") is not None else "infinite"),
         lambda row: row["log_ratio"],
         intervals.numbers,
         "ambig",
+        None,
     ),
     "disambiguated-bias": each(_disambiguated),
     "uncertainty": _mean_of_choices(

@@ -263,7 +263,7 @@ def _corrected(
     n = len(kept)
     if metric == "measured":
         units: Units = [(row["cluster"], (float(row["f"]), 1.0)) for row in kept]
-        return mean_of(units, excluded)
+        return mean_of(units, excluded, scale=None)
     seen = [row for row in kept if row["y"] is not None]
     if metric == "judge-accuracy":
         part = sum(bool(row.get("part")) for row in kept) if of_templates else 0

@@ -85,17 +85,18 @@ def _of_labelled(
         reasons = []
         for stories in templates(rows):
             negative, n = _votes(stories, column)
-            asked = sum(row["status"] in ("answered", "failed") for row in stories)
+            planned = len(stories)
             reasons.append("few-stories" if n < FEWEST else "")
             if n >= FEWEST:
                 units.append((_template(stories[0]), (float(of(negative, n)), 1.0)))
-                part.append((2 * negative > asked, 2 * (negative + asked - n) > asked))
-            elif asked:
+                part.append((2 * negative > planned, 2 * (negative + planned - n) > planned))
+            else:
                 part.append((False, True))
         found = mean_of(units, counted(reasons), ends)
-        bounds = tuple(mean([float(p[at]) for p in part]) for at in (0, 1)) if part else None
         if not bounded:
             return found
+        unclear = any(low < high for low, high in part)
+        bounds = tuple(mean([float(p[at]) for p in part]) for at in (0, 1)) if unclear else None
         return Figure(found.value, found.n, found.excluded, bounds, found.units, found.ends)
 
     return each(way)
@@ -118,12 +119,7 @@ def _published(rows: Sequence[Row]) -> Figure:
 
 
 def _negative_stories(rows: Sequence[Row]) -> Figure:
-    found = share(rows, not_told, lambda row: row["by_sentiment"] == "negative", _template)
-    asked = [row for row in rows if row["status"] in ("answered", "failed")]
-    least = sum(not not_told(row) and row["by_sentiment"] == "negative" for row in asked)
-    most = least + sum(bool(not_told(row)) for row in asked)
-    bounds = (least / len(asked), most / len(asked)) if asked else None
-    return Figure(found.value, found.n, found.excluded, bounds, found.units)
+    return share(rows, not_told, lambda row: row["by_sentiment"] == "negative", _template)
 
 
 # --- regard
