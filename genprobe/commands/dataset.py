@@ -39,6 +39,7 @@ def command() -> None:
     genprobe dataset collect afristereo answers-*.jsonl -o answers.csv
     genprobe dataset extract answers.csv -o extracted.csv     find the group and the attribute
     genprobe dataset group extracted.csv -o grouped.csv       group near-duplicates
+    genprobe dataset pair grouped.csv -o pairs.csv            write the opposite of each
     genprobe dataset fill templates.csv -o pairs.csv          make sentences from templates
     genprobe dataset validate export pairs.csv -o sheet.csv   let several people judge them
     genprobe dataset diversity pairs.csv
@@ -243,6 +244,45 @@ def group(
     note(f"{grouped} in {many(len(groups), 'group')}, {shared:,} of two or more")
     if against:
         note(f"groups that another group contradicts: {against:,}")
+
+
+@command.command(short_help="Make pairs of a group, what is said of it, and its opposite.")
+@_SOURCE
+@click.option(
+    "--opposite",
+    default="",
+    metavar="COL",
+    help="Column of opposite attributes.  [default: opposite, if it is there]",
+)
+@click.option(
+    "--template",
+    default="",
+    metavar="TEXT",
+    help="Your own sentence, with {identity} and {attribute}.  [default: prompts/pairs]",
+)
+@click.option(
+    "--against",
+    default="",
+    metavar="TEXT",
+    help="Your own sentence of the opposite, instead of a negation.",
+)
+@_LANG
+@_OUT
+@together(QUIET, VERBOSE)
+def pair(source: Path, out: Path | None, quiet: bool, **how: Any) -> None:
+    """Make pairs from the groups and attributes of `extract` and `group`, for `logprob`.
+
+    The opposite is a column's, your template's, or a negation by the rules of the language. What is
+    negated already, or what no rule negates, is left out and listed. Let people check the pairs:
+    `genprobe dataset validate export pairs.csv --questions grammar`.
+    """
+    from genprobe.curation import pair as step
+    from genprobe.curation import tables
+
+    note = noter(quiet)
+    rows, names = step.run(source, step.Pairing(**how), note)
+    tables.write(out, rows, names)
+    note(many(len(rows), "pair"))
 
 
 @command.group(short_help="Have several people judge rows, and keep what they confirm.")

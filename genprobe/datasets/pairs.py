@@ -24,7 +24,7 @@ from dataclasses import dataclass, replace
 from pathlib import Path
 from typing import Any
 
-from genprobe.datasets import bbq, choices, statements, templates
+from genprobe.datasets import bbq, choices, identities, statements, templates
 from genprobe.errors import Caution, InputError
 from genprobe.files import Row, numbered_rows
 from genprobe.files.cells import Notes, Problems, cell_json, cell_sentence, cell_text
@@ -113,6 +113,11 @@ def load(source: str, langs: Sequence[str] | None = None, prefix: str = "") -> F
         raise InputError(
             f"{source}: the column {one!r} also needs {others}; columns: {', '.join(head)}; "
             "see docs/preferences.md"
+        )
+    if layout is None and {"identity", "attribute"} <= there and "text" not in there:
+        raise InputError(
+            f"{source}: groups and what is said of them, but no pairs of sentences; make these "
+            f"with `genprobe dataset pair {path.name} -o pairs.csv`"
         )
     notes = Notes()
     if choices.is_table(head):
@@ -404,10 +409,12 @@ def _sentences(
         columns["unrelated"] = "unrelated"
     texts = {role: _text(cells, column, notes, number, at) for role, column in columns.items()}
     if layout.identity:
-        frame = _frame(lang, at)
-        identity = f"{prefix} {_text(cells, layout.identity, notes, number, at)}".strip()
+        words = identities.load(lang)
+        identity = _text(cells, layout.identity, notes, number, at)
+        if prefix:
+            identity = f"{prefix} {_inside(identity, lang, notes, number)}"
         texts = {
-            role: frame.replace("{identity}", identity).replace("{attribute}", text.rstrip("."))
+            role: words.say(identity, words.link.replace("{attribute}", text.rstrip(".")))
             for role, text in texts.items()
         }
         return {role: text[:1].upper() + text[1:] for role, text in texts.items()}
@@ -416,16 +423,21 @@ def _sentences(
     identity = cell_text(cells.get("identity"))
     if not identity:
         notes.add("no 'identity': the sentence after the prefix keeps its capital letter", number)
+        return {role: f"{prefix} {text}" for role, text in texts.items()}
+    identity = _inside(identity, lang, notes, number)
     return {role: _prefixed(prefix, text, identity) for role, text in texts.items()}
 
 
-def _frame(lang: str, at: str) -> str:
-    """Read a language's template of a sentence with {identity} and {attribute}."""
-    path = registry.PROMPTS / "pairs.toml"
-    frame = packs.read_toml(path).get("identity", {}).get(lang)
-    if not isinstance(frame, str):
-        raise InputError(f"{at}: no sentence for identities in {lang!r} ({path.name}, [identity])")
-    return frame
+def _inside(identity: str, lang: str, notes: Notes, number: int) -> str:
+    """Write an identity as it stands after a prefix; note a capital that may not belong there."""
+    written, certain = identities.inside(identity, lang)
+    if not certain:
+        notes.add(
+            f"{written!r} keeps its capital after the prefix, as it may be a name; if it is none, "
+            "write the identity in small letters",
+            number,
+        )
+    return written
 
 
 def _row_language(cells: Row, only: str, notes: Notes, number: int, at: str) -> str:
@@ -466,9 +478,8 @@ def _is_number(text: str) -> bool:
 def _prefixed(prefix: str, sentence: str, identity: str) -> str:
     """Put a prefix before a sentence: `Women are kind.` -> `African women are kind.`.
 
-    The sentence's first letter becomes small only if `identity` is written so: otherwise it may be
-    a name, and keeps its capital.
+    identity: as it stands inside a sentence.
     """
-    if identity[:1].islower() and sentence[: len(identity)].lower() == identity.lower():
+    if sentence[: len(identity)].lower() == identity.lower():
         sentence = identity + sentence[len(identity) :]
     return f"{prefix} {sentence}"
