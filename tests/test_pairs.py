@@ -165,7 +165,7 @@ def test_afristereos_own_table(tmp_path):
         "African drivers of Lagos are not fast.",
     ]
     assert [s.id for s in more] == [s.id for s in found]  # so that the two runs pair
-    assert "no sentence for identities in 'kk'" in refused(path, ["kk"])
+    assert "no sentence for identities in 'sw'" in refused(path, ["sw"])
 
 
 # --- originals and contrasts, templates
