@@ -172,7 +172,20 @@ AGREEING = [
     ("ru", "Старый~ GENDER-PL:DAT рад~.", "Старым женщинам рады.", "Старым мужчинам рады."),
     ("fa", "GENDER-PL:EZ جوان چای می‌خورد~.", "زنان جوان چای می‌خورند.", "مردان جوان چای می‌خورند."),
     ("fa", "GENDER:INDEF آن را دارد~.", "زنی آن را دارد.", "مردی آن را دارد."),
-]
+    ("es", "El GENDER cansado~ duerme.", "La mujer cansada duerme.", "El hombre cansado duerme."),
+    ("es", "Los GENDER-PL son alto~.", "Las mujeres son altas.", "Los hombres son altos."),
+    ("fr", "Le GENDER est petit~.", "La femme est petite.", "L'homme est petit."),
+    ("fr", "Les GENDER-PL sont sportif~.", "Les femmes sont sportives.", "Les hommes sont sportifs."),
+    ("it", "Il GENDER è stanco~.", "La donna è stanca.", "L'uomo è stanco."),
+    ("it", "I GENDER-PL sono stanco~.", "Le donne sono stanche.", "Gli uomini sono stanchi."),
+    ("pt-BR", "O GENDER é trabalhador~.", "A mulher é trabalhadora.", "O homem é trabalhador."),
+    ("pt-BR", "Os GENDER-PL são alto~.", "As mulheres são altas.", "Os homens são altos."),
+    ("ro", "Un GENDER este educat~.", "O femeie este educată.", "Un bărbat este educat."),
+    ("ro", "Toți GENDER-PL sunt educat~.", "Toate femeile sunt educate.",
+     "Toți bărbații sunt educați."),
+    ("pl", "Każdy GENDER jest zmęczony~.", "Każda kobieta jest zmęczona.",
+     "Każdy mężczyzna jest zmęczony."),
+]  # fmt: skip
 
 
 @pytest.mark.parametrize(("lang", "template", "women", "men"), AGREEING)

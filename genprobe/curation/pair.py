@@ -183,7 +183,9 @@ def _bare(value: object) -> str:
 def _inside(identity: str, sentence: str, lang: str) -> str:
     """Write an identity, which `extract` put in small letters, as it stands inside a sentence."""
     found = re.search(rf"(?<!\w){re.escape(identity)}(?!\w)", sentence, re.IGNORECASE)
-    return identities.inside(found[0] if found else identity, lang)[0]
+    # The first letter of a sentence is a capital whatever the word is.
+    first = identity[:1] if not found or not found.start() else found[0][:1]
+    return identities.inside(first + (found[0] if found else identity)[1:], lang)[0]
 
 
 def _capital(lang: str) -> Callable[[str], str]:
