@@ -27,6 +27,13 @@ _OUT = click.option(
 _LANG = click.option(
     "--lang", default="", metavar="CODE", help="Language of the rows, if no column 'lang' gives it."
 )
+_FROM = click.option(
+    "--from",
+    "study",
+    type=click.Path(path_type=Path),
+    metavar="FOLDER",
+    help="For rubia: the study's own texts, from your copy of its public repository.",
+)
 _SEED = click.option("--seed", type=int, default=0, show_default=True, help="Seed of random draws.")
 
 
@@ -69,13 +76,7 @@ def command() -> None:
 @click.option(
     "--delete", metavar="CODE", help="Delete the answers of the respondent with this code from -o."
 )
-@click.option(
-    "--from",
-    "study",
-    type=click.Path(path_type=Path),
-    metavar="FOLDER",
-    help="For rubia: the study's own texts, from your copy of its public repository.",
-)
+@_FROM
 @click.option("--seed", type=int, help="Seed by which tasks are drawn.")
 @together(FOLLOW, QUIET, VERBOSE)
 def collect(
@@ -340,6 +341,7 @@ _QUESTIONS = click.option(
     metavar="X",
     help="Share of a sheet that is repeated, to see how consistent an annotator is.",
 )
+@_FROM
 @_SEED
 @_LANG
 @together(QUIET, VERBOSE)
@@ -348,7 +350,7 @@ def validate_export(source: Path, out: Path, quiet: bool, **asked: Any) -> None:
     from genprobe.curation import validate as step
 
     note = noter(quiet)
-    *sheets, key = step.export(source, out, **asked)
+    *sheets, key = step.export(source, out, note=note, **asked)
     for path in sheets:
         note(f"for an annotator: {path}")
     note(f"not for annotators: {key}")

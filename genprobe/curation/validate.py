@@ -16,15 +16,15 @@ import re
 import unicodedata
 import warnings
 from collections import Counter, defaultdict
-from collections.abc import Iterable, Mapping, Sequence
-from dataclasses import dataclass
+from collections.abc import Callable, Iterable, Mapping, Sequence
+from dataclasses import dataclass, replace
 from fractions import Fraction
 from pathlib import Path
 from typing import Any
 
 from genprobe.curation import tables
 from genprobe.errors import InputError
-from genprobe.files import Row, disk, sheets
+from genprobe.files import Row, disk, door, sheets
 from genprobe.files.cells import cell_text
 from genprobe.outcomes import votes as ballots
 from genprobe.records import digest, fits
@@ -125,6 +125,43 @@ def read_questions(path: Path) -> Questions:
     return found
 
 
+# The file of the two questions by domain in RuBia's public repository, and where it may stand.
+_STUDY = Path("Response Collection") / "validator_text.json"
+_YES_NO = "(да / нет)"  # what the study's bot offers as buttons
+
+
+def published(questions: Questions, folder: str | Path) -> tuple[Questions, list[str]]:
+    """Replace RuBia's questions by the study's own, in Russian, from a copy of its repository.
+
+    folder: the copy, or the folder in it that holds `validator_text.json`: domain -> its two
+    questions. Returns the questions, and the domains that keep our wording. Raises InputError for
+    other questions, or a folder without this file.
+    """
+    if questions.name != "rubia":
+        raise InputError("--from reads the study's questions of rubia; give --questions rubia")
+    places = [Path(folder) / _STUDY, Path(folder) / _STUDY.name]
+    path = next((place for place in places if place.is_file()), None)
+    if path is None:
+        raise InputError(f"{folder}: no {_STUDY}, as RuBia's repository has")
+    door.need_own(path.parent)
+    try:
+        found = json.loads(packs.read_text(path))
+    except (ValueError, RecursionError):
+        found = None
+    if not fits(found, dict[str, list[str]]):
+        raise InputError(f"{path}: not questions by domain")
+    made, lacks = {}, []
+    for at, (name, question) in enumerate(questions.questions.items()):
+        domains = {}
+        for domain, texts in question.domains.items():
+            asked = found.get(domain, [])[at : at + 1]
+            domains[domain] = texts | ({"ru": f"{asked[0].strip()} {_YES_NO}"} if asked else {})
+            lacks += [] if asked else [domain]
+        made[name] = replace(question, domains=domains)
+    hash_ = f"{questions.hash}+study-{digest(sorted(found.items()), 12)}"
+    return replace(questions, questions=made, hash=hash_), list(dict.fromkeys(lacks))
+
+
 def _fold(text: str) -> str:
     text = unicodedata.normalize("NFKC", alike(text))
     return " ".join(text.casefold().split()).strip(" .,;:!")
@@ -205,6 +242,8 @@ def export(
     repeats: float = 0.1,
     seed: int = 0,
     lang: str = "",
+    study: str | Path | None = None,
+    note: Callable[[str], None] = lambda line: None,
 ) -> list[Path]:
     """Write a sheet for each annotator, and the key that `collect` needs.
 
@@ -212,10 +251,15 @@ def export(
     annotators: number of people. each: number of people who read each item; 0 means all. The items
     are assigned so that all people read equally many, and any two overlap by chance. repeats: the
     share of a sheet's items that appear twice. seed: for this assignment and the order of each
-    sheet. lang: the language of the items, if no column has it. Returns the files. Raises
-    InputError for wrong arguments, before anything is written.
+    sheet. lang: the language of the items, if no column has it. study: a folder with the published
+    wording of the questions (`published`). note: called with what it lacks. Returns the files.
+    Raises InputError for wrong arguments, before anything is written.
     """
     questions = load(name)
+    if study is not None:
+        questions, lacks = published(questions, study)
+        if lacks:
+            note(f"not in {study}, so in genprobe's words: {', '.join(lacks)}")
     _, found = items(source, questions.unit, lang)
     each = each or annotators
     if not 1 <= each <= annotators:
@@ -323,7 +367,7 @@ def collect(paths: Sequence[str | Path], key: str | Path) -> tuple[list[Row], li
         raise InputError(f"{key}: is not the key of an export") from None
     votes: list[Row] = []
     problems: list[str] = []
-    if questions.hash != known["hash"]:
+    if questions.hash != known["hash"].partition("+")[0]:  # behind it, the study's wording
         problems.append(f"{key}: the questions {questions.name!r} have changed since the export")
     seen: dict[str, str] = {}
     for path in map(Path, paths):
