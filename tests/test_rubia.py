@@ -156,7 +156,7 @@ def test_validators_are_asked_both_questions_of_the_domain(lang, tmp_path):
         sheets.write(path, lines)
     votes, problems = validate.collect(found, key)
     assert not problems and len(votes) == len(rows) * 3 * 2
-    tables.write(tmp_path / "v.csv", votes, validate.VOTES)
+    tables.write(tmp_path / "v.csv", votes, list(votes[0]))
     run("validate", "keep", source, "--votes", tmp_path / "v.csv", "--questions", "rubia",
         "-o", tmp_path / "kept.csv", "-q")  # fmt: skip
     assert len(list(read_rows(tmp_path / "kept.csv"))) == len(rows)

@@ -288,7 +288,7 @@ def pair(source: Path, out: Path | None, quiet: bool, **how: Any) -> None:
 
 @command.group(short_help="Have several people judge rows, and keep what they confirm.")
 def validate() -> None:
-    """Have several people judge pairs or sentences, and keep what enough of them confirm.
+    """Have several people judge pairs, sentences or groups, and keep what enough of them confirm.
 
     \b
     genprobe dataset validate export pairs.csv -o sheet.csv --annotators 7
@@ -303,7 +303,7 @@ _QUESTIONS = click.option(
     default="aqbileq",
     show_default=True,
     metavar="Q",
-    help="aqbileq, rubia, pbbq, or a file of prompts/validation.",
+    help="A file of prompts/validation (aqbileq, rubia, pbbq, grammar, …), or your own FILE.toml.",
 )
 
 
@@ -346,7 +346,16 @@ _QUESTIONS = click.option(
 @_LANG
 @together(QUIET, VERBOSE)
 def validate_export(source: Path, out: Path, quiet: bool, **asked: Any) -> None:
-    """Write a blind sheet for each annotator, each in its own order, and the key."""
+    """Write a blind sheet for each annotator, each in its own order, and the key.
+
+    \b
+    Questions that come with genprobe:
+      aqbileq, rubia, pbbq   as the studies ask about pairs and statements
+      grammar                are pairs made by rule correct, and opposites?
+      aqbileq-translation    is a translation right, and if not, which kind of error is it?
+      aqbileq-codeswitch     write each pair anew in Kazakh mixed with Russian
+      afristereo-groups      do the texts of a group say the same?
+    """
     from genprobe.curation import validate as step
 
     note = noter(quiet)
@@ -375,7 +384,8 @@ def validate_import(paths: tuple[Path, ...], key: Path, out: Path | None, quiet:
     from genprobe.curation import validate as step
 
     votes, problems = step.collect(paths, key)
-    tables.write(out, votes, step.VOTES)
+    names = dict.fromkeys(name for vote in votes for name in vote)
+    tables.write(out, votes, list(names) or step.VOTES)
     for line in problems:
         say(line)
     noter(quiet)(f"{many(len(votes), 'vote')}, {many(len(problems), 'problem')}")
@@ -431,6 +441,8 @@ def validate_keep(
     note = noter(quiet)
     done = step.keep(source, votes, **asked)
     scores = agreement(votes, functools.partial(step.meant, name=asked["name"]))
+    texts = {q for q, one in step.load(asked["name"]).questions.items() if one.kind == "free"}
+    scores = [score for score in scores if score.by.get("question") not in texts]
     if kappas is not None:
         figure.kappas(scores, kappas)
     rows = [row for row in done.rows if row["kept"] or every]
@@ -438,6 +450,8 @@ def validate_keep(
     if out is not None:
         print_scores(scores, form)
     note(", ".join(f"{count:,} {what}" for what, count in done.counts.items()))
+    for question, count in done.more.items():
+        note(f"{question}: several texts for {many(count, 'item')}; the first is taken")
     for question in done.foreign:
         note(f"{question!r} is no question of {asked['name']!r}; 'yes' counts as a vote to keep")
     for label, count in done.odd.items():

@@ -18,7 +18,7 @@ import csv
 import io
 import json
 import re
-from collections.abc import Callable, Mapping, Sequence
+from collections.abc import Callable, Collection, Mapping, Sequence
 from dataclasses import dataclass, field
 from pathlib import Path
 from typing import Any
@@ -82,12 +82,13 @@ def write(
             {"id": hide(item.name), "text": "\n".join(item.texts), "lang": item.lang, _ROW: whole}
         )
     labels = {name: list(dict.fromkeys(q.answers.values())) for name, q in asked.questions.items()}
+    several = {name for name, q in asked.questions.items() if q.kind == "many"}
     heads = {name: q.text.get(items[0].lang) or q.text["en"] for name, q in asked.questions.items()}
     if tool == "label-studio":
         tasks = [{"data": line} for line in lines]
         replace_bytes(out, [_dumps(tasks)])
         config = _beside(out, "xml")
-        replace_bytes(config, [_label_studio(labels, heads).encode("utf-8")])
+        replace_bytes(config, [_label_studio(labels, heads, several).encode("utf-8")])
         return [out, config]
     if tool == "doccano":
         # doccano overwrites `id` with numbers of its own, so our id is in `item`.
@@ -98,7 +99,7 @@ def write(
         return [out]
     replace_bytes(out, [_dumps(line, None) for line in lines])
     config = _beside(out, "yaml")
-    replace_bytes(config, [_potato(out, labels, heads).encode("utf-8")])
+    replace_bytes(config, [_potato(out, labels, heads, several).encode("utf-8")])
     return [out, config]
 
 
@@ -151,18 +152,31 @@ def _beside(out: Path, suffix: str) -> Path:
     return out.with_name(f"{out.stem}-config.{suffix}")
 
 
-def _label_studio(labels: Mapping[str, Sequence[str]], heads: Mapping[str, str]) -> str:
+def _label_studio(
+    labels: Mapping[str, Sequence[str]], heads: Mapping[str, str], several: Collection[str]
+) -> str:
+    """Write the labelling interface. several: questions with several answers; without any: text."""
     parts = ["<View>", '  <Text name="text" value="$text"/>']
     for name, known in labels.items():
         parts += [f"  <Header value={quoteattr(heads[name])}/>"]
-        parts += [f'  <Choices name={quoteattr(name)} toName="text" choice="single">']
+        if not known:
+            parts += [f'  <TextArea name={quoteattr(name)} toName="text"/>']
+            continue
+        choice = "multiple" if name in several else "single"
+        parts += [f'  <Choices name={quoteattr(name)} toName="text" choice="{choice}">']
         parts += [f"    <Choice value={quoteattr(label)}/>" for label in known]
         parts += ["  </Choices>"]
     return "\n".join([*parts, "</View>"]) + "\n"
 
 
-def _potato(out: Path, labels: Mapping[str, Sequence[str]], heads: Mapping[str, str]) -> str:
+def _potato(
+    out: Path,
+    labels: Mapping[str, Sequence[str]],
+    heads: Mapping[str, str],
+    several: Collection[str],
+) -> str:
     """Write the configuration of a Potato task, as JSON, which is valid YAML."""
+    kinds = {name: "multiselect" if name in several else "radio" for name in labels}
     config = {
         "annotation_task_name": "genprobe",
         "data_files": [out.name],
@@ -171,10 +185,10 @@ def _potato(out: Path, labels: Mapping[str, Sequence[str]], heads: Mapping[str, 
         "output_annotation_format": "jsonl",
         "annotation_schemes": [
             {
-                "annotation_type": "radio",
+                "annotation_type": kinds[name] if known else "text",
                 "name": name,
                 "description": heads[name],
-                "labels": list(known),
+                **({"labels": list(known)} if known else {}),
             }
             for name, known in labels.items()
         ],
@@ -267,10 +281,10 @@ def _label_studio_votes(task: Row, path: Path, where: str) -> list[Row]:
         for result in one.get("result") or ():
             value = result.get("value") or {}
             given = value.get("choices") or value.get("text") or value.get("rating")
-            labels = given if isinstance(given, list) else [given]
-            found += [
-                _vote(item, rater, result.get("from_name"), label) for label in labels if label
-            ]
+            labels = [label for label in (given if isinstance(given, list) else [given]) if label]
+            if labels:
+                joined = validate.JOINED.join(map(cell_text, labels))
+                found.append(_vote(item, rater, result.get("from_name"), joined))
     return found
 
 
@@ -289,7 +303,11 @@ def _potato_votes(part: Row, path: Path, where: str) -> list[Row]:
     for question, given in (part.get("label_annotations") or {}).items():
         if not isinstance(given, Mapping):
             raise InputError(f"{where}: 'label_annotations' is not in Potato's format")
-        found += [_vote(item, rater, question, label) for label, value in given.items() if value]
+        text = given.get("text_box")
+        labels = [text] if text else [label for label, value in given.items() if value]
+        if labels:
+            joined = validate.JOINED.join(map(cell_text, labels))
+            found.append(_vote(item, rater, question, joined))
     return found
 
 
