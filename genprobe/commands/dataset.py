@@ -442,12 +442,12 @@ def validate_keep(
     done = step.keep(source, votes, **asked)
     scores = agreement(votes, functools.partial(step.meant, name=asked["name"]))
     texts = {q for q, one in step.load(asked["name"]).questions.items() if one.kind == "free"}
-    scores = [score for score in scores if score.by.get("question") not in texts]
+    scores[:] = [score for score in scores if score.by.get("question") not in texts]
     if kappas is not None:
         figure.kappas(scores, kappas)
     rows = [row for row in done.rows if row["kept"] or every]
     tables.write(out, rows, done.columns)
-    if out is not None:
+    if out is not None and scores:
         print_scores(scores, form)
     note(", ".join(f"{count:,} {what}" for what, count in done.counts.items()))
     for question, count in done.more.items():

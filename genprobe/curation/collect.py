@@ -465,7 +465,7 @@ def _tasks(pack: Pack, drawn: random.Random) -> Any:
 def _ask_task(
     domain: Domain, task: Task, ask: Callable[[str], str], say: Callable[[str], None]
 ) -> Row | None:
-    answers = {}
+    answers: Row = {}
     for message, column in zip(task.messages, task.gives, strict=True):
         say(message if answers else f"{domain.title}: {message}")
         answers[column] = _line("", ask)

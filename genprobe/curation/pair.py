@@ -158,10 +158,10 @@ def _anti(
         return None, "negated already"
     if how.against:
         return _own(how.against).say(one.identity, one.attribute), "template"
-    against = words.negated(predicate)
-    if against is None:
+    denied = words.negated(predicate)
+    if denied is None:
         return None, "no rule negates it"
-    return words.say(one.identity, against), "negation"
+    return words.say(one.identity, denied), "negation"
 
 
 def _own(template: str) -> identities.Wording:

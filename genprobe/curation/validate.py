@@ -404,8 +404,8 @@ def export(
         sheets.write(path, lines)
     for path in guide:
         langs = dict.fromkeys(item.lang for item in found if item.lang in questions.guide)
-        texts = [questions.guide[lang].strip() for lang in langs or ["en"]]
-        sheets.write_new(path, ("\n\n".join(texts) + "\n").encode("utf-8-sig"))
+        said = [questions.guide[lang].strip() for lang in langs or ["en"]]
+        sheets.write_new(path, ("\n\n".join(said) + "\n").encode("utf-8-sig"))
     disk.replace_bytes(key_path, [json.dumps(key | {"rows": codes}, indent=1).encode() + b"\n"])
     return [*paths, *guide, key_path]
 

@@ -95,9 +95,9 @@ def _read(paths: Sequence[Path]) -> Words:
         for phrase in (*lists["negation"], *lists["unless"]):
             if not text.well_formed(phrase):
                 raise InputError(f"{path}: {phrase!r}: a bracket without its other half")
-    affixes = (tuple(map(text.normalise, lists[key])) for key in _LISTS[2:])
-    patterns = (_compiled(lists[key]) for key in _LISTS[:2])
-    return Words(*patterns, *affixes, packs.file_hash(*paths))
+    prefixes, suffixes, opposite = (tuple(map(text.normalise, lists[k])) for k in _LISTS[2:])
+    negation, unless = (_compiled(lists[key]) for key in _LISTS[:2])
+    return Words(negation, unless, prefixes, suffixes, opposite, packs.file_hash(*paths))
 
 
 def _compiled(phrases: Sequence[str]) -> re.Pattern[str]:
