@@ -279,8 +279,10 @@ def _table(
     guessed: dict[str, list[str]] = {}  # language that was assumed -> its sentences
     rows: dict[tuple[str, str], list[int]] = {}  # (pair, language) -> numbers of its rows
     problems = Problems(path)
-    versions = _versions([_plain(name) for name in next(numbered_rows(path))[1]], layout)
-    for number, row, cells, version in _read(path, versions):
+    heads = list(next(numbered_rows(path))[1])
+    versions = _versions([_plain(name) for name in heads], layout)
+    _tell_unread(heads, layout, versions, notes)
+    for number, row, cells, version in _read(path, versions, notes):
         at = f"{path}, row {number}"
         with problems.at():
             only = _only([w for w in wanted or () if w not in versions]) or layout.lang
@@ -355,7 +357,9 @@ def _tell_guessed(
             notes.add(Caution(f"no column gives the language: assumed {lang}, {why}"))
 
 
-def _read(path: Path, versions: dict[str, dict[str, str]]) -> Iterator[tuple[int, Row, Row, str]]:
+def _read(
+    path: Path, versions: dict[str, dict[str, str]], notes: Notes
+) -> Iterator[tuple[int, Row, Row, str]]:
     """Yield the rows of a table: number, row, cells under plain names, language of the version.
 
     A table may have versions of its sentences in additional columns, named after the language:
@@ -369,7 +373,10 @@ def _read(path: Path, versions: dict[str, dict[str, str]]) -> Iterator[tuple[int
         own = {name: value for name, value in row.items() if _plain(name) not in others}
         yield number, own, cells, ""
         for lang, columns in versions.items():
-            if all(cell_text(cells.get(column)) for column in columns.values()):
+            filled = [bool(cell_text(cells.get(column))) for column in columns.values()]
+            if any(filled) and not all(filled):
+                notes.add(f"only one of the two sentences in {lang}, left out", number)
+            if all(filled):
                 other = cells | {ours: cells[column] for ours, column in columns.items()}
                 yield number, own | {named[k]: other[k] for k in columns}, other, lang
 
@@ -383,8 +390,30 @@ def _versions(names: Collection[str], layout: _Layout) -> dict[str, dict[str, st
         if head == name or not set(columns.values()) <= set(names):
             continue
         with contextlib.suppress(InputError):  # the columns stay what they are: further columns
-            found.setdefault(packs.language_code(head, mixed=True), columns)
+            found.setdefault(_language(head, None), columns)
     return found
+
+
+def _tell_unread(
+    heads: Collection[str], layout: _Layout, versions: dict[str, dict[str, str]], notes: Notes
+) -> None:
+    """Note columns that look like sentences in another language and are not read.
+
+    Note also languages of versions that genprobe does not know, as they may be no languages.
+    """
+    for lang, columns in versions.items():
+        if lang not in {*registry.names("languages"), MIXED}:
+            notes.add(
+                f"{columns[layout.pro]} is read as the language {lang!r}, not one of genprobe's"
+            )
+    taken = {layout.pro, layout.anti, *(c for two in versions.values() for c in two.values())}
+    tropes = {"pro", "anti", "trope"} if layout.pro.startswith("pro") else set()
+    ends = {layout.pro, layout.anti, *tropes}
+    both = f"CODE_{layout.pro} and CODE_{layout.anti}"
+    for head in heads:
+        name = _plain(head)
+        if name not in taken and any(name.endswith(f"_{end}") for end in ends):
+            notes.add(f"the column {head!r} is not read; sentences in a language need {both}")
 
 
 def _extra(row: Row, ours: Collection[str | None]) -> dict[str, JSON]:
