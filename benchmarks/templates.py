@@ -11,51 +11,12 @@ make it match.
 from __future__ import annotations
 
 import csv
-import re
 import sys
 import unicodedata
 from collections import Counter, defaultdict
 from pathlib import Path
 
-from genprobe.curation import lexicon
-
-REASONS = ("no slot", "case or punctuation", "a slot that is not marked", "words outside the slots")
-
-
-def fillers(template: str, statement: str, flags: re.RegexFlag = re.NOFLAG) -> list[str] | None:
-    """Return the fillers of a statement, one per slot; None if it does not fit the template."""
-    pieces = lexicon.slot_pattern().split(template)
-    literal = pieces[:: lexicon.slot_pattern().groups + 1]
-    first = literal[0][:1].upper() + literal[0][1:]
-    pattern = "(.+?)".join(map(re.escape, [first, *literal[1:]]))
-    found = re.fullmatch(pattern, statement, flags)
-    return list(found.groups()) if found else None
-
-
-def filled(template: str, parts: list[str]) -> str:
-    """Return the template with its slots filled, in order."""
-    rest = iter(parts)
-    text = lexicon.slot_pattern().sub(lambda _: next(rest), template)
-    return text[:1].upper() + text[1:]
-
-
-def reason(template: str, statement: str) -> str:
-    """Return `exact`, or the reason (one of REASONS) why the statement differs."""
-    if not lexicon.slots(template):
-        return "no slot"
-    parts = fillers(template, statement)
-    if parts is not None and filled(template, parts) == statement:
-        return "exact"
-    if fillers(_bare(template), _bare(statement), re.IGNORECASE) is not None:
-        return "case or punctuation"
-    if re.search(r"[A-Z]{3,}", lexicon.slot_pattern().sub("", template)):
-        return "a slot that is not marked"
-    return "words outside the slots"
-
-
-def _bare(text: str) -> str:
-    kept = "".join(c for c in text if c in "-:+_" or not unicodedata.category(c).startswith("P"))
-    return " ".join(kept.split())
+from genprobe.curation.shades import REASONS, reason
 
 
 def count(path: Path) -> dict[str, Counter[str]]:
@@ -70,7 +31,7 @@ def count(path: Path) -> dict[str, Counter[str]]:
                 statement = row[f"{lang}_biased_sentences"].strip()
                 if statement:
                     texts = [unicodedata.normalize("NFC", t.strip()) for t in (value, statement)]
-                    found[lang][reason(*texts)] += 1
+                    found[lang][reason(*texts) or "exact"] += 1
     return dict(found)
 
 

@@ -16,7 +16,7 @@ from typing import Any, NamedTuple
 
 from genprobe import text
 from genprobe.curation import augment, collect, extract, lexicon, validate
-from genprobe.datasets import choices, frames, phrasing, templates
+from genprobe.datasets import choices, frames, identities, phrasing, templates
 from genprobe.errors import InputError
 from genprobe.judges import Item, Judge, llm, refusal, stance
 from genprobe.judges.classifiers import cards
@@ -56,7 +56,7 @@ _QUOTES = {"“": "”", "„": "“”", "«": "»", "「": "」", "『": "』"
 FOLDERS = (
     *("languages", "templates", "stance", "refusal", "rubrics", "choices", "options", "choosing"),
     *("choosing/wordings", "personas"),
-    *("extraction", "validation", "lexicon", "negation", "augmentation", "elicitation/*"),
+    *("extraction", "validation", "lexicon", "negation", "pairs", "augmentation", "elicitation/*"),
 )
 _ZWNJ = "\u200c"  # Persian orthography needs it
 
@@ -70,6 +70,7 @@ _READ: dict[str, Callable[[Path], object]] = {
     "validation": validate.read_questions,
     "lexicon": lexicon.read,
     "negation": negated.read,
+    "pairs": identities.read,
     "options": phrasing.read_words,
     "choosing": frames.read_frames,
     "augmentation": augment.read_prompts,

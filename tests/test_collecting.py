@@ -146,14 +146,15 @@ def test_every_pack_reads_and_makes_a_form_and_an_xlsform(name, lang, tmp_path):
     assert len(names) == len(set(names))
     opened = sum(row["type"] == "begin_group" for _, row in sheet)
     assert opened == sum(row["type"] == "end_group" for _, row in sheet)
-    questions = sum(len(task.gives) for domain in pack.domains for task in domain.tasks)
+    questions = sum(len(task.gives) for domain in pack.every for task in domain.tasks)
     assert sum("__" in name for name in names) == questions
 
 
 def test_pyxform_accepts_the_xlsform(tmp_path):
     convert = pytest.importorskip("pyxform.xls2xform", reason="pyxform is not installed").convert
-    exchange.form(collect.load("rubia", "ru"), tmp_path / "form.xlsx")
-    assert not convert(str(tmp_path / "form.xlsx")).warnings
+    for name, lang in PACKS:
+        exchange.form(collect.load(name, lang), tmp_path / "form.xlsx")
+        assert not convert(str(tmp_path / "form.xlsx")).warnings
 
 
 def answers(lines, pack, out, seed=1):
@@ -171,9 +172,9 @@ def answers(lines, pack, out, seed=1):
 
 def test_an_interview_in_the_terminal(tmp_path):
     pack, out = collect.load("afristereo", "en"), tmp_path / "a.jsonl"
-    about = ["1", "woman", "3", "gardener", "2", "", "1", "", ""]
+    about = ["1", "woman", "3", "gardener", "2, 99", "2; 5; a bakery", "", "1", "", "3, Tiv"]
     count, said = answers(
-        ["1", *about, "Women sing, women hum", "/switch", "", "Monks hum", "/leave", "never"],
+        ["1", "1", *about, "Women sing, women hum", "/switch", "", "Monks hum", "/leave", "never"],
         pack,
         out,
     )
@@ -184,10 +185,13 @@ def test_an_interview_in_the_terminal(tmp_path):
         ("religion", "religion", "Monks hum"),
     ]
     assert rows[0]["about_age_range"] == "26–35" and rows[0]["about_employment"] == "gardener"
-    assert rows[0]["about_country"] == "Nigeria" or rows[0]["about_sector"] == "2"
+    assert rows[0]["about_country"] == "Nigeria"
+    # Of several choices any may be taken, and other words; 99 is none, and so it is asked again.
+    assert rows[0]["about_sector"] == "Trade and crafts; Education; a bakery"
+    assert rows[0]["about_ethnic_groups"] == "Igbo (Nigeria); Tiv"
     code = rows[0]["respondent"]
     assert said[-1].endswith(code) and pack.texts["warning"] in said
-    answers(["1", "2", "Women bake"], pack, out)
+    answers(["1", "1", "2", "Women bake"], pack, out)
     rows = [row for _, row in tables.read(out)]
     assert len(rows) == 3 and rows[2]["about_age_range"] == ""
     assert collect.delete(out, code.upper()) == (2, [])
@@ -230,6 +234,92 @@ def test_tasks_are_drawn_and_a_second_message_follows_the_first(tmp_path):
     assert [(r["pro"], r["anti"]) for r in rows] == [("Bir.", "İki."), ("Dört.", "Beş.")]
     seconds = {task.second for domain in pack.domains for task in domain.tasks}
     assert sum(line in seconds for line in said) == 3
+
+
+def test_whatever_else_a_respondent_knows_is_asked_at_the_end(tmp_path):
+    """PBBQ, section 3.2, invites further stereotypes; so does every pack that draws tasks."""
+    for path in (collect.registry.PROMPTS / "elicitation").glob("*/*.toml"):
+        pack = collect.read_pack(path)
+        assert (collect.MORE in pack.texts) == (pack.name != "afristereo"), path
+    pack, out = collect.load("rubia", "en"), tmp_path / "a.csv"
+    count, said = answers(
+        ["1", "2", "A b.", "C b.", "/leave", "Teachers love tea, monks do not"], pack, out
+    )
+    assert count == 2 and pack.texts["more"] in said[-2]
+    rows = list(read_rows(out))
+    assert [(r["domain"], r["pro"], r["answer"]) for r in rows[1:]] == [
+        ("more", "", "Teachers love tea, monks do not")
+    ]
+    run("extract", out, "-o", tmp_path / "x.csv", "-q")
+    assert [r["identity"] for r in read_rows(tmp_path / "x.csv")][-2:] == ["teachers", "monks"]
+    # It may be left, too, and then nothing is lost.
+    count, said = answers(["1", "2", "A b.", "C b.", "/leave", "/leave"], pack, tmp_path / "b.csv")
+    assert count == 1 and said[-1].startswith(pack.words["code"])
+
+
+def test_further_messages_of_a_task_may_be_left_empty(tmp_path):
+    good = (collect.registry.PROMPTS / "elicitation" / "rubia" / "en.toml").read_text("utf-8")
+    path = tmp_path / "rubia" / "en.toml"
+    path.parent.mkdir()
+    more = 'gives = ["pro", "anti", "region"]\nthen = ["Where is it said?"]'
+    order = good.replace('order = "drawn"', 'order = "all"')
+    path.write_text(order.replace('gives = ["pro", "anti"]', more, 1), "utf-8")
+    pack = collect.read_pack(path)
+    task = pack.domains[0].tasks[0]
+    assert task.messages[2] == "Where is it said?" and task.needed == ("pro", "anti")
+    typed = ["1", "2", "A b.", "C b.", "", "D e.", "F e."]
+    count, said = answers(typed, pack, tmp_path / "a.csv")
+    assert count == 2 and said.count("Where is it said?") == 1
+    rows = list(read_rows(tmp_path / "a.csv"))
+    assert [(r["pro"], r["anti"], r["region"]) for r in rows] == [
+        ("A b.", "C b.", ""),
+        ("D e.", "F e.", ""),
+    ]
+    # Through a form and back: the answer without its optional part is whole.
+    exchange.write_answers(tmp_path / "a.csv", "google-forms", pack, tmp_path / "g.csv")
+    found, notes = exchange.read_answers([tmp_path / "g.csv"], "google-forms", pack)
+    assert [(r["pro"], r.get("region", "")) for r in found] == [("A b.", ""), ("D e.", "")]
+    assert notes == []
+    path.write_text(
+        good.replace('gives = ["pro", "anti"]', more.replace('"region"]', '"region", "x"]'), 1)
+    )
+    with pytest.raises(InputError, match="'gives'"):
+        collect.read_pack(path)
+
+
+def test_several_choices_come_back_from_forms_in_the_packs_words(tmp_path):
+    pack = collect.load("afristereo", "en")
+    exchange.form(pack, tmp_path / "form.xlsx")
+    sheet = [row for _, row in tables.read(tmp_path / "form.xlsx")]
+    kinds = {row["name"]: (row["type"], row["relevant"]) for row in sheet if row["name"]}
+    assert kinds["about_sector"][0] == "select_multiple about_sector"
+    assert kinds["about_sector_other"] == ("text", "selected(${about_sector}, 'other')")
+    assert kinds["about_age_range"][0] == "select_one about_age_range"
+    # A.2: the page on the format, and the same in other words for those who ask for more.
+    order = [row["name"] for row in sheet]
+    assert order.index("format") < order.index("format_understood") < order.index("about_gender")
+    assert kinds["clarification"] == ("note", "${format_understood} = 'more'")
+    base = {"consent": "yes", "consent_about": "yes", "women__women__answer": "Women sing"}
+    for name, given, other, expected in [
+        ("kobo", "c2 c5 other", "a bakery", "Trade and crafts; Education; a bakery"),
+        ("words", "Trade and crafts, Health", "", "Trade and crafts; Health"),
+        ("none", "", "", ""),
+    ]:
+        line = base | {"about_sector": given, "about_sector_other": other}
+        line |= {"format_understood": "more", "clarification_understood": "yes"}
+        write(tmp_path / f"{name}.csv", [line])
+        (row,), notes = exchange.read_answers([tmp_path / f"{name}.csv"], "xlsform", pack)
+        assert row["about_sector"] == expected and notes == []
+
+
+@pytest.mark.parametrize("lang", ["en", "fr"])
+def test_the_survey_has_all_eight_questions_of_a_1(lang):
+    pack = collect.load("afristereo", lang)
+    assert [(one.id, one.kind) for one in pack.about] == [
+        ("gender", "one"), ("age_range", "one"), ("employment", "one"), ("sector", "many"),
+        ("religion", "one"), ("country", "one"), ("nationality", "one"), ("ethnic_groups", "many"),
+    ]  # fmt: skip
+    assert pack.texts["clarification"] != pack.texts["format"]
 
 
 def test_a_pack_is_checked(tmp_path):
@@ -324,6 +414,8 @@ def test_a_respondent_with_a_keyboard_alone(visit, tmp_path):
     page.get_by_role("button", name=pack.words["next"]).click()
     assert page.get_by_role("status").inner_text() == f"1 {pack.words['answered']}"
     page.get_by_role("button", name=pack.words["leave"]).click()
+    assert heading(page).endswith(pack.texts["more"])  # whatever else is known, once
+    page.get_by_role("button", name=pack.words["leave"]).click()
     code = page.locator("code").inner_text()
     with page.expect_download() as saved:
         page.get_by_role("button", name=pack.words["save"]).click()
@@ -356,6 +448,8 @@ def test_the_form_asks_for_nothing_and_can_be_left(visit):
     pack = collect.load("afristereo", "en")
     page = visit("afristereo", "en")
     page.get_by_role("button", name=pack.texts["consent_yes"]).click()
+    page.get_by_role("button", name=pack.texts["format_more"]).click()
+    page.get_by_role("button", name=pack.texts["format_yes"]).last.click()
     page.get_by_role("button", name=pack.words["skip"]).click()
     tasks = [task for domain in pack.domains for task in domain.tasks]
     page.get_by_role("button", name=pack.words["next"]).click()  # empty: said, not stored
@@ -708,7 +802,7 @@ def test_afristereo_shows_the_format_until_it_is_understood(tmp_path):
     """A.2: the page with IDENTITY TERM and ATTRIBUTE TERM, between consent and the questions."""
     asked = collect.load("afristereo", "en")
     shown = []
-    typed = iter(["1", "2", "1", "2", "Women are kind"])
+    typed = iter(["1", "2", "2", "1", "2", "Women are kind"])
 
     def ask(prompt):
         try:
@@ -718,12 +812,14 @@ def test_afristereo_shows_the_format_until_it_is_understood(tmp_path):
 
     assert collect.interview(asked, tmp_path / "a.csv", ask, shown.append) == 1
     page = asked.texts["format"]
-    assert "IDENTITY TERM" in page and page.count('" is the attribute') == 5
-    assert shown.count(page) == 2  # once, and once more as it was not understood
+    assert "IDENTITY TERM" in page and page.count("the attribute") == 5
+    # Once as printed; then, as it was not understood, in other words until it is.
+    assert shown.count(page) == 1 and shown.count(asked.texts["clarification"]) == 2
     assert shown.index(page) < shown.index(asked.words["help"])
     for lang in ("en", "fr"):
         made = tmp_path / f"{lang}.html"
         collect.form(collect.load("afristereo", lang), made)
         text = made.read_text(encoding="utf-8")
-        assert collect.load("afristereo", lang).texts["format_more"] in text
+        texts = collect.load("afristereo", lang).texts
+        assert texts["format_more"] in text and texts["clarification"].split("\n")[0] in text
         assert "format" not in collect.load("rubia", "en").texts

@@ -37,7 +37,7 @@ OPENS = frozenset(
 ELSEWHERE = {
     "files/door.py": "the door",
     "files/__init__.py": "Parquet, of a file that the door opened",
-    "curation/tables.py": "workbooks, of bytes that the door read",
+    "files/workbooks.py": "workbooks, of bytes that the door read",
     "report/__init__.py": "its own styles and scripts",
     "report/words.py": "its own pages",
     "curation/collect.py": "its own form",

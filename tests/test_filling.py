@@ -15,6 +15,7 @@ from genprobe.datasets import choices, pairs, statements
 from genprobe.errors import InputError
 from genprobe.files import numbered_rows
 from genprobe.files.cells import Notes
+from genprobe.resources import registry
 
 DATA = Path(__file__).parents[2] / "shared" / "data"
 
@@ -171,7 +172,20 @@ AGREEING = [
     ("ru", "Старый~ GENDER-PL:DAT рад~.", "Старым женщинам рады.", "Старым мужчинам рады."),
     ("fa", "GENDER-PL:EZ جوان چای می‌خورد~.", "زنان جوان چای می‌خورند.", "مردان جوان چای می‌خورند."),
     ("fa", "GENDER:INDEF آن را دارد~.", "زنی آن را دارد.", "مردی آن را دارد."),
-]
+    ("es", "El GENDER cansado~ duerme.", "La mujer cansada duerme.", "El hombre cansado duerme."),
+    ("es", "Los GENDER-PL son alto~.", "Las mujeres son altas.", "Los hombres son altos."),
+    ("fr", "Le GENDER est petit~.", "La femme est petite.", "L'homme est petit."),
+    ("fr", "Les GENDER-PL sont sportif~.", "Les femmes sont sportives.", "Les hommes sont sportifs."),
+    ("it", "Il GENDER è stanco~.", "La donna è stanca.", "L'uomo è stanco."),
+    ("it", "I GENDER-PL sono stanco~.", "Le donne sono stanche.", "Gli uomini sono stanchi."),
+    ("pt-BR", "O GENDER é trabalhador~.", "A mulher é trabalhadora.", "O homem é trabalhador."),
+    ("pt-BR", "Os GENDER-PL são alto~.", "As mulheres são altas.", "Os homens são altos."),
+    ("ro", "Un GENDER este educat~.", "O femeie este educată.", "Un bărbat este educat."),
+    ("ro", "Toți GENDER-PL sunt educat~.", "Toate femeile sunt educate.",
+     "Toți bărbații sunt educați."),
+    ("pl", "Każdy GENDER jest zmęczony~.", "Każda kobieta jest zmęczona.",
+     "Każdy mężczyzna jest zmęczony."),
+]  # fmt: skip
 
 
 @pytest.mark.parametrize(("lang", "template", "women", "men"), AGREEING)
@@ -207,20 +221,218 @@ def test_what_cannot_agree_with_a_filler_is_refused(tmp_path, row, said):
 
 def test_lint_lists_what_a_reader_of_a_lexicon_should_look_at(tmp_path):
     from genprobe.lint import lint
-    from genprobe.resources import registry
 
     folder = tmp_path / "lexicon"
     folder.mkdir()
     for lang in ("hi", "tr"):
         text = (registry.PROMPTS / "lexicon" / f"{lang}.toml").read_text(encoding="utf-8")
         text = text.replace(
-            '"लड़का", slot = "GENDER", number = "sg", gender = "masc"', '"पिता", slot = "GENDER"'
+            '"लड़का", slot = ["GENDER", "GENDER+AGE"], number = "sg", gender = "masc"',
+            '"पिता", slot = "GENDER"',
         )
         text = text.replace(', forms = { OBL = "लड़के" }', "").replace('"kadınlar"', '"kitap"')
         (folder / f"{lang}.toml").write_text(text, encoding="utf-8")
     told = [f.message for f in lint([folder])]
     assert "'पिता' has no form OBL" in told and "'पिता' is a singular without a gender" in told
     assert "'kitap' has no form ACC" in told and "'kitap' has no form LOC" not in told
+
+
+# --- articles
+
+# What stands before a slot, and what becomes of it before each phrase (gender, number).
+ARTICLES = {
+    ("en", "A"): {
+        "engineer": "An engineer", "nurse": "A nurse", "hour worker": "An hour worker",
+        "university man": "A university man", "European": "A European", "heir": "An heir",
+        "uninvited guest": "An uninvited guest", "one-eyed man": "A one-eyed man",
+        "HR manager": "An HR manager", "UN worker": "A UN worker", "MP": "An MP", "user": "A user",
+        "umbrella maker": "An umbrella maker", "Uzbek": "An Uzbek", "Ugandan": "A Ugandan",
+    },
+    ("it", "il"): {
+        "uomo/m": "l'uomo", "ragazzo/m": "il ragazzo", "studente/m": "lo studente",
+        "zio/m": "lo zio", "psicologo/m": "lo psicologo", "amica/f": "l'amica", "zia/f": "la zia",
+        "sorella/f": "la sorella", "iugoslavo/m": "lo iugoslavo", "italiano/m": "l'italiano",
+    },
+    ("it", "I"): {
+        "uomini/mp": "Gli uomini", "ragazzi/mp": "I ragazzi", "studenti/mp": "Gli studenti",
+        "donne/fp": "Le donne", "gnomi/mp": "Gli gnomi", "svizzeri/mp": "Gli svizzeri",
+    },
+    ("it", "con uno"): {"zoppo/m": "con uno zoppo", "amico/m": "con un amico",
+                        "amica/f": "con un'amica", "donna/f": "con una donna"},
+    ("it", "nello"): {"stadio/m": "nello stadio", "bar/m": "nel bar", "aula/f": "nell'aula"},
+    ("it", "degli"): {"uomini/mp": "degli uomini", "ragazzi/mp": "dei ragazzi"},
+    ("fr", "Le"): {
+        "homme/m": "L'homme", "garçon/m": "Le garçon", "femme/f": "La femme",
+        "ouvrière/f": "L'ouvrière", "Hollandais/m": "Le Hollandais", "héros/m": "Le héros",
+        "Yéménite/m": "Le Yéménite", "Haïtien/m": "L'Haïtien", "onzième/m": "Le onzième",
+        "handicapé/m": "Le handicapé", "étudiant/m": "L'étudiant",
+    },
+    ("fr", "la vie du"): {"homme/m": "la vie de l'homme", "garçon/m": "la vie du garçon",
+                          "femme/f": "la vie de la femme", "gens/mp": None},
+    ("fr", "aux"): {"femmes/fp": "aux femmes"},
+    ("fr", "beaucoup de"): {"hommes/mp": "beaucoup d'hommes", "femmes/fp": "beaucoup de femmes",
+                            "Hongrois/mp": "beaucoup de Hongrois"},
+    ("fr", "ce"): {"homme/m": "cet homme", "garçon/m": "ce garçon", "amie/f": "cette amie"},
+    ("fr", "plus que"): {"elle/f": "plus qu'elle", "toi/m": "plus que toi"},
+    ("es", "El"): {"hombre/m": "El hombre", "mujer/f": "La mujer", "águila/f": "El águila",
+                   "alma/f": "El alma", "amiga/f": "La amiga"},
+    ("es", "Todos los"): {"hombres/mp": "Todos los hombres", "mujeres/fp": "Todas las mujeres"},
+    ("es", "la casa de la"): {"hombre/m": "la casa del hombre"},
+    ("es", "del"): {"hombre/m": "del hombre", "mujer/f": "de la mujer"},
+    ("es", "padres y"): {"hijos/mp": "padres e hijos", "hierbas/fp": "padres y hierbas"},
+    ("pt-BR", "Do"): {"homem/m": "Do homem", "mulher/f": "Da mulher"},
+    ("de", "Der"): {"Mann/m": "Der Mann", "Frau/f": "Die Frau", "Kind/n": "Das Kind"},
+    ("de", "ich sehe den"): {"Mann/m": "ich sehe den Mann", "Frau/f": "ich sehe die Frau"},
+    ("de", "mit dem"): {"Mann/m": "mit dem Mann", "Frau/f": "mit der Frau"},
+    ("de", "die"): {"Männer/mp": "die Männer", "Frauen/fp": "die Frauen"},
+    # Of the women, to the woman: other cases than the rules have, and so as they are.
+    ("de", "das Recht der"): {"Frauen/fp": "das Recht der Frauen"},
+    ("nl", "De"): {"man/m": "De man", "meisje/n": "Het meisje"},
+    ("ro", "Un"): {"bărbat/m": "Un bărbat", "femeie/f": "O femeie"},
+    ("pl", "Wszyscy"): {"mężczyźni/mp": "Wszyscy mężczyźni", "kobiety/fp": "Wszystkie kobiety"},
+    ("pl", "mieszka z"): {"synem/m": "mieszka z synem", "wspólniczką/f": "mieszka ze wspólniczką"},
+    ("ru", "Все"): {"женщины/fp": "Все женщины"},
+}  # fmt: skip
+
+
+@pytest.mark.parametrize(("lang", "before"), ARTICLES)
+def test_articles_change_with_the_phrase(lang, before):
+    words = lexicon.load(lang)
+    for named, expected in ARTICLES[lang, before].items():
+        phrase, _, of = named.partition("/")
+        gender = {"m": "MASC", "f": "FEM", "n": "NEUT"}.get(of[:1], "")
+        slot = lexicon.slots("GENDER-PL" if of.endswith("p") else "GENDER")[0]
+        filler = lexicon.Filler(phrase, slot.categories, slot.plural, False, gender, phrase)
+        found, _ = words.before(f"{before} ", slot, phrase, filler)
+        if expected is not None:
+            assert found + phrase == expected, (lang, before, phrase)
+
+
+def test_an_article_of_another_case_or_of_the_templates_gender_is_left_alone():
+    words = lexicon.load("de")
+    slot = lexicon.slots("GENDER:FEM")[0]
+    filler = lexicon.Filler("Frau", slot.categories, False, False, "FEM", "Frau")
+    assert words.before("ich helfe der ", slot, "Frau", filler) == ("ich helfe der ", True)
+    # What only looks like an article, being the end of another word.
+    assert words.before("Sie sieht Wunder", slot, "Frau", filler) == ("Sie sieht Wunder", True)
+    unknown = lexicon.Filler("Elfe", slot.categories, False, False, "", "Elfe")
+    bare = lexicon.slots("GENDER")[0]
+    assert words.before("Der ", bare, "Elfe", unknown) == ("Der ", True)  # der is MASC only
+
+
+def test_articles_before_a_placeholder_and_in_templates_of_stories(tmp_path):
+    row = {"lang": "en", "template": "She met a [PLACEHOLDER].", "prototypical": "engineer",
+           "counter": "nurse"}  # fmt: skip
+    source = write(tmp_path / "t.csv", [row])
+    made, _, _ = fill.run(source)
+    assert [r["text"] for r in made] == ["She met an engineer.", "She met a nurse."]
+    found, _ = pairs.load(str(source), ["en"])
+    assert [s.text for s in found] == ["She met an engineer.", "She met a nurse."]
+
+
+def test_a_wrong_table_of_articles(tmp_path):
+    path = tmp_path / "xx.toml"
+    head = 'source = "x"\nreview = "x"\n[[articles]]\n'
+    for text, why in [
+        ("all = []", "no 'words'"),
+        ('words = ["a"]\nDUAL = []', "'DUAL' is no gender"),
+        ('words = ["a"]\nall = [["("]]', "articles"),
+        ('words = ["a"]\nall = [["<v>", "an"]]', "<v>"),
+    ]:
+        path.write_text(head + text, encoding="utf-8")
+        with pytest.raises(InputError, match=why):
+            lexicon.read(path)
+
+
+def test_every_language_of_shades_has_fillers_that_fit_a_sentence(tmp_path):
+    assert set(registry.names("lexicon")) >= set(registry.names("languages"))
+    slots = ("GENDER-PL", "GENDER", "OCCUPATION-PL", "AGE-PL", "URBANITY-PL")
+    for lang in registry.names("languages"):
+        words = lexicon.load(lang)
+        for name in slots:
+            slot = lexicon.slots(name)[0]
+            held = {one.entity for one in words.fillers if one.agrees(slot)}
+            assert len(held) > 1, (lang, name)
+    english = lexicon.load("en")
+    for name in ("OCCUPATION", "GENDER+AGE-PL", "GENDER+AGE", "SOCIO_EC-PL", "FIELD"):
+        assert any(one.agrees(lexicon.slots(name)[0]) for one in english.fillers), name
+
+
+# --- SHADES' own table
+
+SHADES = [
+    ("1.0", "_original", "females ∩ adults", "GENDER-PL like tea.", "Women like tea.",
+     "Les GENDER-PL:FEM aiment le thé.", "Les femmes aiment le thé."),
+    ("1.0", "a", "males ∩ adults", "GENDER-PL like tea.", "Men like tea.",
+     "Les GENDER-PL:MASC aiment le thé.", "Les hommes aiment le thé."),
+    ("2.0", "_original", "males ∩ children", "Good GENDER-PL sing.", "Good boys sing.", "", ""),
+    ("2.0", "a", "females ∩ children", "Good GENDER-PL sing.", "Good girls sing.", "", ""),
+    ("3.0", "_original", "old people", "A AGE sleeps.", "An elder sleeps.", "", ""),
+    ("4.0", "_original", "teachers", "OCCUPATION-PL-1 know more than OCCUPATION-PL-2.",
+     "Teachers know more than bakers.", "", ""),
+    ("5.0", "_original", "engineers", "I met a OCCUPATION.", "I met a baker.", "", ""),
+    ("6.0", "_original", "farmers", "He is an OCCUPATION.", "He is an early riser.", "", ""),
+]  # fmt: skip
+
+
+def shades_table(path):
+    heads = ("index", "subset", "stereotyped_entity", "en_templates", "en_biased_sentences",
+             "fr_templates", "fr_biased_sentences")  # fmt: skip
+    rows = [dict(zip(heads, row, strict=True)) for row in SHADES]
+    return write(path, [row | {"bias_type": "['gender']", "type": "declaration"} for row in rows])
+
+
+def test_shades_own_table_is_filled_with_its_own_fillers(tmp_path):
+    source = shades_table(tmp_path / "shades.csv")
+    made, names, findings = fill.run(source, fill.Filling(lang="en"))
+    pairs_of = {}
+    for row in made:
+        pairs_of.setdefault(row["pair"], []).append((row["text"], row["entity"]))
+    assert pairs_of["1.0/original/en"] == [
+        ("Women like tea.", "females ∩ adults"),
+        ("Men like tea.", "males ∩ adults"),  # small inside "Good boys", a capital here
+        ("Boys like tea.", "males ∩ children"),
+    ]
+    assert [text for text, _ in pairs_of["2.0/original/en"]] == [
+        "Good boys sing.",
+        "Good women sing.",
+        "Good girls sing.",
+    ]
+    # Two groups of a category change places; the article follows the filler.
+    assert [text for text, _ in pairs_of["4.0/original/en"]] == [
+        "Teachers know more than bakers.",
+        "Bakers know more than teachers.",
+    ]
+    assert pairs_of["5.0/original/en"][1][0] == "I met an early riser."
+    assert pairs_of["6.0/original/en"][1][0] == "He is a baker."
+    told = [one.message for one in findings]
+    assert any("1 of 8 statements do not fit their template: words outside" in m for m in told)
+    assert any("people must read what is made" in m for m in told)
+    assert names[:7] == list(fill.STATEMENT) and made[0]["type"] == "declaration"
+    # In French the slot asks for women: no other filler fits, and the table is not refused.
+    made, _, findings = fill.run(source, fill.Filling())
+    assert {row["lang"] for row in made} == {"en"}
+    assert any("no other group of the table fits" in one.message for one in findings)
+    told = run("fill", source, "--lang", "en", "--lexicon", source, "-o", tmp_path / "o", code=2)
+    assert "SHADES' own table has its fillers" in told
+    assert "do not fit" in run("fill", source, "--lang", "en", "--check")
+    with pytest.raises(InputError, match="no template can be filled"):
+        fill.run(source, fill.Filling(lang="fr"))
+
+
+@pytest.mark.slow
+@pytest.mark.skipif(not (DATA / "shades").is_dir(), reason="../shared/data/shades is not here")
+def test_every_original_that_is_filled_is_a_statement_of_shades():
+    source = DATA / "shades" / "statements.csv"
+    made, _, _ = fill.run(source, fill.Filling(limit=2))
+    from genprobe.datasets import shades
+
+    rows = list(numbered_rows(source))
+    found, _ = shades.read(rows, "x", None, Notes())
+    known = {(s.lang, s.text) for s in found}
+    originals = [row for row in made if row["role"] == "original"]
+    assert len(originals) > 4000 and len({row["lang"] for row in made}) == 13
+    assert all((row["lang"], row["text"]) in known for row in originals)
 
 
 # --- statements
@@ -358,8 +570,22 @@ def test_a_reader_is_told_where_to_look(tmp_path):
     )
     told = run("fill", write(tmp_path / "a.csv", rows[:1]), "--check")
     assert "GENDER takes fillers of several genders" in told
-    told = run("fill", write(tmp_path / "b.csv", rows[1:]), "--lexicon", words, "--check")
-    assert "'a' before BODY_HEIGHT may not fit every filler" in told
+    assert not run("fill", write(tmp_path / "b.csv", rows[1:]), "--lexicon", words, "--check")
+    out = tmp_path / "o.jsonl"
+    run("fill", tmp_path / "b.csv", "--lexicon", words, "-o", out, "-q")
+    assert [r["text"] for _, r in tables.read(out)] == ["I saw an elf once.", "I saw a giant once."]
+    # A filler of one's own without a gender: no rule tells its article.
+    rows[1] = {"lang": "fr", "template": "Je vois le BODY_HEIGHT.", "original": "elfe"}
+    words = write(tmp_path / "w.csv", [
+        {"phrase": p, "slot": "BODY_HEIGHT", "gender": g}
+        for p, g in (("elfe", ""), ("géante", "fem"), ("nain", "masc"))
+    ])  # fmt: skip
+    told = run("fill", write(tmp_path / "c.csv", rows[1:]), "--lexicon", words, "-o", out)
+    assert [r["text"] for _, r in tables.read(out)] == [
+        "Je vois l'elfe.",
+        "Je vois la géante.",
+        "Je vois le nain.",
+    ]
     assert "error" in run(
         "fill", write(tmp_path / "c.csv", [rows[0] | {"template": "нет"}]), "--check", code=1
     )

@@ -1,5 +1,6 @@
 """Pairs and choices as the studies publish them, and as one's own table."""
 
+import csv
 import json
 from collections import Counter
 from pathlib import Path
@@ -165,7 +166,7 @@ def test_afristereos_own_table(tmp_path):
         "African drivers of Lagos are not fast.",
     ]
     assert [s.id for s in more] == [s.id for s in found]  # so that the two runs pair
-    assert "no sentence for identities in 'kk'" in refused(path, ["kk"])
+    assert "no sentence for identities in 'sw'" in refused(path, ["sw"])
 
 
 # --- originals and contrasts, templates
@@ -377,6 +378,32 @@ def test_the_published_tables_are_read():
 
 
 # --- a language is never guessed without a word
+
+
+@pytest.mark.parametrize(
+    ("heads", "langs", "told"),
+    [
+        (("UZ_pro_trope", "UZ_anti_trope"), ["kk", "uz"],
+         "uz_pro_trope is read as the language 'uz', not one of genprobe's"),
+        (("RU_pro_trope", "RU_anti"), ["kk"],
+         "the column 'RU_anti' is not read; sentences in a language need CODE_pro_trope and"),
+        (("Russian pro", "Russian anti"), ["kk"], "the column 'Russian pro' is not read"),
+        (("RU_pro_trope", "RU_anti_trope"), ["kk", "ru"], ""),
+        (("My notes_trope", "Comment"), ["kk"], "the column 'My notes_trope' is not read"),
+    ],
+)  # fmt: skip
+def test_no_version_of_aqbileqs_sentences_is_passed_over_in_silence(heads, langs, told, tmp_path):
+    path = tmp_path / "t.csv"
+    names = ["id", "pro_trope", "anti_trope", "CS_pro_trope", "CS_anti_trope", *heads]
+    cells = ["a", "Шай ішеді.", "Су ішеді.", "", "Су просто ішеді.", "Choy ichadi.", "Suv ichadi."]
+    with path.open("w", newline="", encoding="utf-8") as file:
+        csv.writer(file).writerows([names, cells])
+    found, notes = pairs.load(str(path))
+    assert list(dict.fromkeys(s.lang for s in found)) == langs
+    assert any("only one of the two sentences in kk-x-ru, left out" in note for note in notes)
+    unread = [note for note in notes if "is not read" in note or "is read as" in note]
+    assert any(told in note for note in unread) if told else not unread
+
 
 AQBILEQ = """ID,Pro_trope,Anti_trope,CS_pro_trope,CS_anti_trope,Comment
 1,Әжелер өте мейірімді адамдар,Әжелер өте қатал адамдар,Әжелер өте добрый,Әжелер өте строгий,

@@ -1,7 +1,9 @@
 """RuBia's tasks, in our words: what is made by following them is a minimal pair (section 3.2)."""
 
 import difflib
+import json
 import re
+from collections import Counter
 from pathlib import Path
 
 import pytest
@@ -21,17 +23,27 @@ TASKS = {
     "lgbtq": "template_assoc freeform_lgb freeform_transnb freeform_repres freeform_gendergap",
 }
 LANGS = ("ru", "en", "kk", "tr", "fa")
-_LAST = re.compile(r"[«“]([^«“”»]+)[.]?[”»][.]?$")
+_SAID = re.compile(r"[«“]([^«“”»]*[^«“”»….,]{3,}[^«“”»]*)[”»]")
+_GAP = ("…", "B because", "Б, потому", "Б-ны")
 
 
-def examples(lang, only_jobs=False):
-    """The example of each task's two messages, as somebody who follows them would answer."""
+def quoted(text):
+    """The sentences in quotation marks of a message, without those with a gap to fill in."""
+    return [said.rstrip(".") for said in _SAID.findall(text) if not any(g in said for g in _GAP)]
+
+
+def examples(lang):
+    """The examples of each task's two messages, as somebody who follows them would answer."""
     for domain in collect.load("rubia", lang).domains:
         for task in domain.tasks:
-            if domain.id in TASKS and (not only_jobs or task.id == "freeform_job"):
-                pro, anti = (_LAST.search(text) for text in (task.first, task.second))
-                assert pro and anti, (lang, domain.id, task.id)
-                yield domain.id, task.id, pro[1].rstrip("."), anti[1].rstrip(".")
+            if task.id.startswith("freeform"):
+                first, second = (
+                    [said for said in quoted(text) if len(said.split()) > 2]
+                    for text in (task.first, task.second)
+                )
+                assert len(first) == len(second), (lang, domain.id, task.id, first, second)
+                for pro, anti in zip(first, second, strict=True):
+                    yield domain.id, task.id, pro, anti
 
 
 def changed(pro, anti):
@@ -55,20 +67,52 @@ def test_all_tasks_of_the_study_are_there_once(lang):
 
 
 @pytest.mark.parametrize("lang", LANGS)
+def test_free_tasks_have_contrasting_examples_and_gaps_are_explained(lang):
+    """Section 3.7: two or three different examples, and none where a gap is to be filled."""
+    count = Counter((domain, task) for domain, task, _, _ in examples(lang))
+    for domain in collect.load("rubia", lang).domains:
+        for task in domain.tasks:
+            where = lang, domain.id, task.id
+            if task.id.startswith("freeform"):
+                assert count[domain.id, task.id] in (2, 3), where
+            else:
+                said = [one for m in (task.first, task.second) for one in quoted(m)]
+                assert not [one for one in said if len(one.split()) > 2], where
+                digits = ("1)", "۱)")
+                assert any(digit in task.first for digit in digits), where  # step by step
+            assert task.weight == 1, where  # as in the study's Data-Collection/config.json
+
+
+@pytest.mark.parametrize("lang", ["ru", "en", "kk"])
+def test_what_the_study_asks_against_people_is_asked_so(lang):
+    """A.3.3, A.4.2 to A.4.4, A.5.2 and A.5.3: a stereotype against them, not any stereotype."""
+    words = {"ru": ("против", "дурно"), "en": ("against",), "kk": ("қарсы", "жаман")}[lang]
+    tasks = {(d.id, t.id): t for d in collect.load("rubia", lang).domains for t in d.tasks}
+    for domain, names in {
+        "class": ("freeform_full",),
+        "nationality": ("freeform_full", "freeform_enemy", "freeform_antisem"),
+        "lgbtq": ("freeform_lgb", "freeform_transnb"),
+    }.items():
+        for name in names:
+            assert any(word in tasks[domain, name].first for word in words), (domain, name)
+    region = {"ru": "другого края", "en": "another part of your own", "kk": "басқа өңірінен"}[lang]
+    assert region in tasks["nationality", "freeform_immigrant"].first
+
+
+@pytest.mark.parametrize("lang", LANGS)
 def test_pairs_made_by_following_each_task_differ_only_in_the_group(lang):
     """The study's question: similar, and different only in the group, with the words that agree."""
-    found = list(examples(lang, only_jobs=lang in ("tr", "fa")))
-    assert len(found) == (1 if lang in ("tr", "fa") else 22)
+    found = list(examples(lang))
+    assert len(found) >= {"tr": 6, "fa": 4}.get(lang, 30)
     for domain, task, pro, anti in found:
         a, b, out, into = changed(pro, anti)
         where = (lang, domain, task, pro, anti)
         assert out and into, where  # the group is another one
         kept = len(a) - len(out)
         assert kept >= 2 and kept == len(b) - len(into), where  # the predicate stays
-        # At most two words, or two partners of which one is named twice; more only if they agree
-        # with it (the same beginning: "сдал", "сдала").
+        # At most two words, or more if they agree with them (the same beginning: сдал, сдала).
         new = [w for w in into if not any(w[:3] == was[:3] and len(w) > 3 for was in out)]
-        assert len(new) <= (3 if task.startswith(("template_pos", "template_het")) else 2), where
+        assert len(new) <= 2, where
 
 
 @pytest.mark.parametrize("lang", LANGS)
@@ -83,8 +127,9 @@ def test_no_second_message_asks_to_keep_the_group_and_change_the_sentence(lang):
 @pytest.mark.parametrize("lang", ["ru", "en", "kk"])
 def test_validators_are_asked_both_questions_of_the_domain(lang, tmp_path):
     rows = [
-        {"id": f"{domain}-{task}", "lang": lang, "domain": domain, "pro": pro, "anti": anti}
-        for domain, task, pro, anti in examples(lang)
+        {"id": f"{domain}-{task}-{n}", "lang": lang, "domain": domain, "pro": pro, "anti": anti}
+        for n, (domain, task, pro, anti) in enumerate(examples(lang))
+        if domain in TASKS
     ]
     rows.append({"id": "own", "lang": lang, "domain": "other", "pro": "A b c.", "anti": "A d c."})
     source = tmp_path / "pairs.csv"
@@ -110,11 +155,11 @@ def test_validators_are_asked_both_questions_of_the_domain(lang, tmp_path):
         path.unlink()
         sheets.write(path, lines)
     votes, problems = validate.collect(found, key)
-    assert not problems and len(votes) == 23 * 3 * 2
-    tables.write(tmp_path / "v.csv", votes, validate.VOTES)
+    assert not problems and len(votes) == len(rows) * 3 * 2
+    tables.write(tmp_path / "v.csv", votes, list(votes[0]))
     run("validate", "keep", source, "--votes", tmp_path / "v.csv", "--questions", "rubia",
         "-o", tmp_path / "kept.csv", "-q")  # fmt: skip
-    assert len(list(read_rows(tmp_path / "kept.csv"))) == 23
+    assert len(list(read_rows(tmp_path / "kept.csv"))) == len(rows)
 
 
 @pytest.fixture
@@ -159,3 +204,45 @@ def test_a_copy_that_cannot_be_read(copy, tmp_path):
     (copy / "Data-Collection" / "tasks" / "gender" / "freeform_job.txt").write_text("Одно.")
     with pytest.raises(InputError, match="needs two messages"):
         collect.published(collect.load("rubia", "ru"), copy)
+
+
+def test_validators_are_asked_the_studys_questions(tmp_path):
+    folder = tmp_path / "repo" / "Response Collection"
+    folder.mkdir(parents=True)
+    asked = {
+        "class": ["Троп о достатке?", "Только группа?"],
+        "gender": ["Троп о поле?", "Лишь пол?"],
+    }
+    (folder / "validator_text.json").write_text(json.dumps(asked), "utf-8")
+    rows = [
+        {"id": domain, "lang": "ru", "domain": domain, "pro": f"{domain} а б.", "anti": "в б."}
+        for domain in ("class", "gender", "lgbtq")
+    ]
+    source = tmp_path / "p.csv"
+    tables.write(source, rows, list(rows[0]))
+    given = ["validate", "export", source, "--questions", "rubia", "--annotators", 2]
+    command = ["dataset", *given, "--from", tmp_path / "repo", "-o", tmp_path / "s.csv"]
+    told = CliRunner().invoke(cli, list(map(str, command)))
+    assert "so in genprobe's words: nationality, lgbtq" in told.stderr
+    shown = sheets.read(tmp_path / "s-1.csv", ["row"])
+    at = shown.heads.index("asked here")
+    texts = {cells[1].split()[1]: cells[at] for _, cells in shown.rows}
+    assert (
+        texts["class"] == "trope: Троп о достатке? (да / нет)\nminimal: Только группа? (да / нет)"
+    )
+    assert "Троп о поле?" in texts["gender"] and "ЛГБТК" in texts["lgbtq"]
+    # The key reads the sheets as before: the answers are the same words.
+    _, problems = validate.collect(
+        [tmp_path / "s-1.csv", tmp_path / "s-2.csv"], tmp_path / "s-key.json"
+    )
+    assert not problems
+    assert "give --questions rubia" in run(*given[:3], "--questions", "pbbq", "--from", folder,
+                                           "-o", tmp_path / "t.csv", code=2)  # fmt: skip
+    found, _ = validate.published(validate.load("rubia"), folder)  # also the folder itself
+    assert found.questions["trope"].domains["class"]["ru"].startswith("Троп о достатке?")
+    for text, why in (("[1]", "not questions by domain"), ("{", "not questions by domain")):
+        (folder / "validator_text.json").write_text(text)
+        with pytest.raises(InputError, match=why):
+            validate.published(validate.load("rubia"), folder)
+    with pytest.raises(InputError, match=r"no Response Collection/validator_text\.json"):
+        validate.published(validate.load("rubia"), tmp_path)

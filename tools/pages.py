@@ -182,7 +182,8 @@ class _Shell:
         words = re.sub(r"\s# .*", "", command)
         simple = words.startswith("genprobe ") and not re.search(r"[|<>&;$*`?{]", words)
         out, status = self._fork(shlex.split(words)) if simple else self._bash(command)
-        return out.replace(str(self.folder), "."), status
+        # A file for spreadsheets begins with a mark that no reader of the page sees.
+        return out.replace(str(self.folder), ".").replace("\ufeff", ""), status
 
     def python(self, source: str) -> str:
         """Run a statement in the page's session; return its output, its value or its traceback."""

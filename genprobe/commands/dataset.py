@@ -27,6 +27,13 @@ _OUT = click.option(
 _LANG = click.option(
     "--lang", default="", metavar="CODE", help="Language of the rows, if no column 'lang' gives it."
 )
+_FROM = click.option(
+    "--from",
+    "study",
+    type=click.Path(path_type=Path),
+    metavar="FOLDER",
+    help="For rubia: the study's own texts, from your copy of its public repository.",
+)
 _SEED = click.option("--seed", type=int, default=0, show_default=True, help="Seed of random draws.")
 
 
@@ -39,6 +46,7 @@ def command() -> None:
     genprobe dataset collect afristereo answers-*.jsonl -o answers.csv
     genprobe dataset extract answers.csv -o extracted.csv     find the group and the attribute
     genprobe dataset group extracted.csv -o grouped.csv       group near-duplicates
+    genprobe dataset pair grouped.csv -o pairs.csv            write the opposite of each
     genprobe dataset fill templates.csv -o pairs.csv          make sentences from templates
     genprobe dataset validate export pairs.csv -o sheet.csv   let several people judge them
     genprobe dataset diversity pairs.csv
@@ -68,13 +76,7 @@ def command() -> None:
 @click.option(
     "--delete", metavar="CODE", help="Delete the answers of the respondent with this code from -o."
 )
-@click.option(
-    "--from",
-    "study",
-    type=click.Path(path_type=Path),
-    metavar="FOLDER",
-    help="For rubia: the study's own texts, from your copy of its public repository.",
-)
+@_FROM
 @click.option("--seed", type=int, help="Seed by which tasks are drawn.")
 @together(FOLLOW, QUIET, VERBOSE)
 def collect(
@@ -245,9 +247,48 @@ def group(
         note(f"groups that another group contradicts: {against:,}")
 
 
+@command.command(short_help="Make pairs of a group, what is said of it, and its opposite.")
+@_SOURCE
+@click.option(
+    "--opposite",
+    default="",
+    metavar="COL",
+    help="Column of opposite attributes.  [default: opposite, if it is there]",
+)
+@click.option(
+    "--template",
+    default="",
+    metavar="TEXT",
+    help="Your own sentence, with {identity} and {attribute}.  [default: prompts/pairs]",
+)
+@click.option(
+    "--against",
+    default="",
+    metavar="TEXT",
+    help="Your own sentence of the opposite, instead of a negation.",
+)
+@_LANG
+@_OUT
+@together(QUIET, VERBOSE)
+def pair(source: Path, out: Path | None, quiet: bool, **how: Any) -> None:
+    """Make pairs from the groups and attributes of `extract` and `group`, for `logprob`.
+
+    The opposite is a column's, your template's, or a negation by the rules of the language. What is
+    negated already, or what no rule negates, is left out and listed. Let people check the pairs:
+    `genprobe dataset validate export pairs.csv --questions grammar`.
+    """
+    from genprobe.curation import pair as step
+    from genprobe.curation import tables
+
+    note = noter(quiet)
+    rows, names = step.run(source, step.Pairing(**how), note)
+    tables.write(out, rows, names)
+    note(many(len(rows), "pair"))
+
+
 @command.group(short_help="Have several people judge rows, and keep what they confirm.")
 def validate() -> None:
-    """Have several people judge pairs or sentences, and keep what enough of them confirm.
+    """Have several people judge pairs, sentences or groups, and keep what enough of them confirm.
 
     \b
     genprobe dataset validate export pairs.csv -o sheet.csv --annotators 7
@@ -262,7 +303,7 @@ _QUESTIONS = click.option(
     default="aqbileq",
     show_default=True,
     metavar="Q",
-    help="aqbileq, rubia, pbbq, or a file of prompts/validation.",
+    help="A file of prompts/validation (aqbileq, rubia, pbbq, grammar, …), or your own FILE.toml.",
 )
 
 
@@ -300,15 +341,25 @@ _QUESTIONS = click.option(
     metavar="X",
     help="Share of a sheet that is repeated, to see how consistent an annotator is.",
 )
+@_FROM
 @_SEED
 @_LANG
 @together(QUIET, VERBOSE)
 def validate_export(source: Path, out: Path, quiet: bool, **asked: Any) -> None:
-    """Write a blind sheet for each annotator, each in its own order, and the key."""
+    """Write a blind sheet for each annotator, each in its own order, and the key.
+
+    \b
+    Questions that come with genprobe:
+      aqbileq, rubia, pbbq   as the studies ask about pairs and statements
+      grammar                are pairs made by rule correct, and opposites?
+      aqbileq-translation    is a translation right, and if not, which kind of error is it?
+      aqbileq-codeswitch     write each pair anew in Kazakh mixed with Russian
+      afristereo-groups      do the texts of a group say the same?
+    """
     from genprobe.curation import validate as step
 
     note = noter(quiet)
-    *sheets, key = step.export(source, out, **asked)
+    *sheets, key = step.export(source, out, note=note, **asked)
     for path in sheets:
         note(f"for an annotator: {path}")
     note(f"not for annotators: {key}")
@@ -333,7 +384,8 @@ def validate_import(paths: tuple[Path, ...], key: Path, out: Path | None, quiet:
     from genprobe.curation import validate as step
 
     votes, problems = step.collect(paths, key)
-    tables.write(out, votes, step.VOTES)
+    names = dict.fromkeys(name for vote in votes for name in vote)
+    tables.write(out, votes, list(names) or step.VOTES)
     for line in problems:
         say(line)
     noter(quiet)(f"{many(len(votes), 'vote')}, {many(len(problems), 'problem')}")
@@ -389,13 +441,17 @@ def validate_keep(
     note = noter(quiet)
     done = step.keep(source, votes, **asked)
     scores = agreement(votes, functools.partial(step.meant, name=asked["name"]))
+    texts = {q for q, one in step.load(asked["name"]).questions.items() if one.kind == "free"}
+    scores[:] = [score for score in scores if score.by.get("question") not in texts]
     if kappas is not None:
         figure.kappas(scores, kappas)
     rows = [row for row in done.rows if row["kept"] or every]
     tables.write(out, rows, done.columns)
-    if out is not None:
+    if out is not None and scores:
         print_scores(scores, form)
     note(", ".join(f"{count:,} {what}" for what, count in done.counts.items()))
+    for question, count in done.more.items():
+        note(f"{question}: several texts for {many(count, 'item')}; the first is taken")
     for question in done.foreign:
         note(f"{question!r} is no question of {asked['name']!r}; 'yes' counts as a vote to keep")
     for label, count in done.odd.items():

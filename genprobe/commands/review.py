@@ -118,7 +118,7 @@ def review_export(sources: tuple[Path, ...], out: str, quiet: bool, **asked: Any
 
 @command.command(name="import", short_help="Read the reviewers' sheets and check them.")
 @click.argument(
-    "paths", nargs=-1, required=True, type=click.Path(path_type=Path), metavar="FILE.csv..."
+    "paths", nargs=-1, required=True, type=click.Path(path_type=Path), metavar="FILE..."
 )
 @click.option(
     "--key",

@@ -2,7 +2,9 @@
 
 An elicitation pack is a folder of `prompts/elicitation` with one file per language: a warning, a
 question of consent, questions about the respondent, and domains, each with tasks. A task has one
-message, or two, of which the second is shown after the first is answered (RuBia, section 3.7).
+message, or two, of which the second is shown after the first is answered (RuBia, section 3.7), and
+maybe further ones, which may be left empty. Whatever else the respondent knows is asked at the end,
+if the pack has `more` (PBBQ, section 3.2).
 `order = "drawn"` draws a domain and a task by their weights, again and again, as RuBia's bot does;
 `"all"` goes through all tasks once, as AfriStereo's survey does. A respondent can skip a task,
 switch to another one or leave at any time.
@@ -15,8 +17,10 @@ have the answers deleted.
 
 from __future__ import annotations
 
+import contextlib
 import json
 import random
+import re
 import secrets
 from collections.abc import Callable, Sequence
 from dataclasses import dataclass, replace
@@ -32,7 +36,7 @@ from genprobe.resources import packs, registry
 
 VERSION = "1"
 FOLDER = "elicitation"
-KINDS = ("one", "text")
+KINDS = ("one", "many", "text")
 ORDERS = ("all", "drawn")
 DELETED = "deleted-codes.json"  # file beside the answers
 FIXED = ("id", "respondent", "pack", "lang", "domain", "task")
@@ -41,8 +45,11 @@ _TEXTS = (
     *("title", "source", "review", "order", "warning"),
     *("consent", "consent_yes", "consent_no", "consent_about"),
 )
-# Shown after the consent, if a pack has them: how to write answers, and whether that is understood.
-_FORMAT = ("format", "format_question", "format_yes", "format_more")
+# Shown after the consent, if a pack has them: how to write answers, whether that is understood, and
+# the same in other words for those who ask for more.
+_FORMAT = ("format", "format_question", "format_yes", "format_more", "clarification")
+MORE = "more"  # domain and task of what a respondent adds at the end
+JOINED = "; "  # between several choices of one question
 _WORDS = (
     *("next", "back", "skip", "switch", "leave", "save", "stored", "done", "code", "again"),
     *("wipe", "sure", "optional", "example", "task", "other", "answered", "choose", "required"),
@@ -52,7 +59,10 @@ _WORDS = (
 
 @dataclass(frozen=True)
 class About:
-    """A question about the respondent: `one` of the choices (or other words), or any `text`."""
+    """A question about the respondent: `one` or `many` of the choices, or any `text`.
+
+    other: other words than the choices may be written, too.
+    """
 
     id: str
     text: str
@@ -63,9 +73,10 @@ class About:
 
 @dataclass(frozen=True)
 class Task:
-    """A task: one or two messages for the respondent.
+    """A task: messages for the respondent.
 
-    first, second: the messages; second is "" if there is only one. gives: columns of the answers.
+    first, second: the messages; second is "" if there is only one. then: further messages, which
+    may be left unanswered. gives: columns of the answers.
     """
 
     id: str
@@ -73,6 +84,17 @@ class Task:
     first: str
     second: str
     gives: tuple[str, ...]
+    then: tuple[str, ...] = ()
+
+    @property
+    def messages(self) -> tuple[str, ...]:
+        """Return all messages, in order."""
+        return (self.first, *([self.second] if self.second else []), *self.then)
+
+    @property
+    def needed(self) -> tuple[str, ...]:
+        """Return the columns that an answer must fill."""
+        return self.gives[: 2 if self.second else 1]
 
 
 @dataclass(frozen=True)
@@ -103,9 +125,17 @@ class Pack:
         return f"collect/{VERSION}|pack:{self.name}-{self.lang}@{self.hash}"
 
     @property
+    def every(self) -> tuple[Domain, ...]:
+        """Return the domains, and the one of what a respondent adds at the end."""
+        if MORE not in self.texts:
+            return self.domains
+        task = Task(MORE, 1, self.texts[MORE], "", ("answer",))
+        return (*self.domains, Domain(MORE, self.words["other"], 1, (task,)))
+
+    @property
     def columns(self) -> list[str]:
         """Return the names of the columns of a table of answers."""
-        gives = dict.fromkeys(c for d in self.domains for task in d.tasks for c in task.gives)
+        gives = dict.fromkeys(c for d in self.every for task in d.tasks for c in task.gives)
         return [*FIXED, *gives, *(f"about_{one.id}" for one in self.about), tables.HISTORY]
 
 
@@ -129,7 +159,7 @@ def load(name: str, lang: str) -> Pack:
 _TASKS = list[dict[str, Any]]
 # What may stand in a question about the respondent, in a domain and in a task.
 _PART = dict.fromkeys(("id", "text", "kind", "title", "first", "second"), str) | {
-    **dict.fromkeys(("choices", "gives"), list[str]),
+    **dict.fromkeys(("choices", "gives", "then"), list[str]),
     "tasks": _TASKS,
 }
 
@@ -137,10 +167,11 @@ _PART = dict.fromkeys(("id", "text", "kind", "title", "first", "second"), str) |
 def read_pack(path: Path) -> Pack:
     """Read and check one file of a pack. Raises InputError that says what is wrong."""
     row = packs.read_toml(path)
-    known = {*_TEXTS, *_FORMAT, "about", "domains", "words"}
+    known = {*_TEXTS, *_FORMAT, MORE, "about", "domains", "words"}
     for key in sorted(row.keys() - known):
         raise InputError(f"{path}: unknown key {key!r}; known: {', '.join(sorted(known))}")
-    for key in (*_TEXTS, *(_FORMAT if set(_FORMAT) & row.keys() else ())):
+    optional = [*(_FORMAT if set(_FORMAT) & row.keys() else ()), *({MORE} & row.keys())]
+    for key in (*_TEXTS, *optional):
         if not isinstance(row.get(key), str) or not row[key].strip():
             raise InputError(f"{path}: {key!r} must be a text")
     if row["order"] not in ORDERS:
@@ -167,7 +198,7 @@ def read_pack(path: Path) -> Pack:
     return Pack(
         name=path.parent.name,
         lang=path.stem,
-        texts={key: row[key].strip() for key in (*_TEXTS, *_FORMAT) if key in row},
+        texts={key: row[key].strip() for key in (*_TEXTS, *optional)},
         about=about,
         domains=domains,
         words=dict(words),
@@ -220,18 +251,21 @@ def published(pack: Pack, folder: str | Path) -> tuple[Pack, list[str]]:
 
 def _about(part: dict[str, Any]) -> About:
     choices = tuple(part.get("choices", ()))
-    if part["kind"] not in KINDS or (part["kind"] == "one") != bool(choices):
+    if part["kind"] not in KINDS or (part["kind"] != "text") != bool(choices):
         raise ValueError(f"'kind' of {part['id']!r}")
+    if any(JOINED.strip() in choice for choice in choices):
+        raise ValueError(f"'choices' of {part['id']!r}: a semicolon")
     return About(part["id"], part["text"], part["kind"], choices, bool(part.get("other", False)))
 
 
 def _domain(name: str, part: dict[str, Any]) -> Domain:
     tasks = []
     for one in part["tasks"]:
-        gives, second = tuple(one["gives"]), one.get("second", "")
-        if len(gives) != (2 if second else 1) or set(gives) & {*FIXED, tables.HISTORY}:
+        gives, then = tuple(one["gives"]), tuple(one.get("then", ()))
+        task = Task(one["id"], _weight(one), one["first"], one.get("second", ""), gives, then)
+        if len(gives) != len(task.messages) or set(gives) & {*FIXED, tables.HISTORY}:
             raise ValueError(f"'gives' of {one['id']!r}")
-        tasks.append(Task(one["id"], _weight(one), one["first"], second, gives))
+        tasks.append(task)
     return Domain(name, part["title"], _weight(part), tuple(tasks))
 
 
@@ -281,17 +315,25 @@ def interview(
         _show_format(pack, ask, say)
         say(words["help"])
         about = _ask_about(pack, ask, say)
-        for domain, task in _tasks(pack, drawn):
+
+        def put(domain: Domain, task: Task) -> None:
+            """Ask for a task, and write its answer."""
             try:
                 answers = _ask_task(domain, task, ask, say)
             except Switch:
-                continue
+                return
             if answers is None:
-                continue
+                return
             row = {"id": f"{code}-{len(rows) + 1}", "respondent": code, "pack": pack.name}
             row |= {"lang": pack.lang, "domain": domain.id, "task": task.id}
             rows.append(row | answers | about | {tables.HISTORY: [pack.step]})
             tables.write(out, [*before, *rows], _columns(before, pack))
+
+        with contextlib.suppress(Leave):
+            for domain, task in _tasks(pack, drawn):
+                put(domain, task)
+        for domain in pack.every[len(pack.domains) :]:
+            put(domain, domain.tasks[0])
     except (Leave, EOFError, KeyboardInterrupt):  # the respondent must still be told the code
         pass
     if rows:
@@ -311,6 +353,43 @@ def _line(prompt: str, ask: Callable[[str], str]) -> str:
     if text == "/switch":
         raise Switch
     return text
+
+
+def _choose_many(
+    question: About,
+    words: dict[str, str],
+    ask: Callable[[str], str],
+    say: Callable[[str], None],
+) -> str:
+    """Ask for any of the choices, by numbers separated by commas; return them joined."""
+    say(question.text)
+    for number, choice in enumerate(question.choices, 1):
+        say(f"  {number}. {choice}")
+    prompt = f"{words['choose']} (1, 2, …)" + (f" / {words['other']}" if question.other else "")
+    while True:
+        found = several(_line(prompt, ask), question)
+        if found is not None:
+            return found
+
+
+def several(text: str, question: About) -> str | None:
+    """Read several choices from a text: numbers, words, or other words where these are allowed.
+
+    Returns them joined by JOINED, each once; None if a part is none of them.
+    """
+    parts = [part.strip() for part in re.split(r"[,;،；，]", text) if part.strip()]
+    if text.strip() in question.choices:
+        parts = [text.strip()]  # a choice with a comma
+    found = []
+    for part in parts:
+        number = int(part) if part.isdecimal() and len(part) < 4 else 0
+        if 1 <= number <= len(question.choices):
+            found.append(question.choices[number - 1])
+        elif part in question.choices or (question.other and not part.isdecimal()):
+            found.append(part)
+        else:
+            return None
+    return JOINED.join(dict.fromkeys(found))
 
 
 def _choose(
@@ -335,14 +414,22 @@ def _choose(
 
 
 def _show_format(pack: Pack, ask: Callable[[str], str], say: Callable[[str], None]) -> None:
-    """Show how to write answers until the respondent says that it is understood."""
+    """Show how to write answers until the respondent says that it is understood.
+
+    Who asks for more reads it in other words, with what goes wrong and how it is right.
+    """
     if "format" not in pack.texts:
         return
     choices = pack.texts["format_yes"], pack.texts["format_more"]
-    answer = choices[1]
-    while answer == choices[1]:
-        say(pack.texts["format"])
-        answer = _choose(pack.texts["format_question"], choices, False, pack.words, ask, say)
+    shown = "format"
+    while True:
+        say(pack.texts[shown])
+        if (
+            _choose(pack.texts["format_question"], choices, False, pack.words, ask, say)
+            != choices[1]
+        ):
+            return
+        shown = "clarification"
 
 
 def _ask_about(pack: Pack, ask: Callable[[str], str], say: Callable[[str], None]) -> Row:
@@ -357,6 +444,8 @@ def _ask_about(pack: Pack, ask: Callable[[str], str], say: Callable[[str], None]
             name = f"about_{one.id}"
             if one.kind == "one":
                 empty[name] = _choose(one.text, one.choices, one.other, pack.words, ask, say)
+            elif one.kind == "many":
+                empty[name] = _choose_many(one, pack.words, ask, say)
             else:
                 empty[name] = _line(one.text, ask)
     except Switch:
@@ -376,17 +465,12 @@ def _tasks(pack: Pack, drawn: random.Random) -> Any:
 def _ask_task(
     domain: Domain, task: Task, ask: Callable[[str], str], say: Callable[[str], None]
 ) -> Row | None:
-    say(f"{domain.title}: {task.first}")
-    first = _line("", ask)
-    if not first:
-        return None
-    answers = {task.gives[0]: first}
-    if task.second:
-        say(task.second)
-        second = _line("", ask)
-        if not second:
+    answers: Row = {}
+    for message, column in zip(task.messages, task.gives, strict=True):
+        say(message if answers else f"{domain.title}: {message}")
+        answers[column] = _line("", ask)
+        if not answers[column] and column in task.needed:
             return None
-        answers[task.gives[1]] = second
     return answers
 
 
@@ -420,12 +504,12 @@ def form(pack: Pack, out: str | Path) -> None:
                 "title": domain.title,
                 "weight": domain.weight,
                 "tasks": [
-                    {"id": t.id, "weight": t.weight, "first": t.first, "second": t.second}
-                    | {"gives": t.gives}
+                    {"id": t.id, "weight": t.weight, "messages": t.messages, "gives": t.gives}
+                    | {"needed": len(t.needed)}
                     for t in domain.tasks
                 ],
             }
-            for domain in pack.domains
+            for domain in pack.every
         ],
     }
     # Inside <script>, only a "<" could end the element.

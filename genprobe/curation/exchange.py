@@ -18,7 +18,7 @@ import csv
 import io
 import json
 import re
-from collections.abc import Callable, Mapping, Sequence
+from collections.abc import Callable, Collection, Mapping, Sequence
 from dataclasses import dataclass, field
 from pathlib import Path
 from typing import Any
@@ -38,6 +38,7 @@ FORMS = ("google-forms", "xlsform")
 TOOLS = (*ITEMS, *FORMS)
 VOTES = ("item", "rater", "question", "label")
 _ROW = "genprobe_row"
+_OTHER = "_other"  # end of the name of a question for other words than the choices
 _MARKS = {  # keys, any of which shows that an export is of the tool
     "label-studio": {"data", "annotations"},
     "doccano": {_ROW, "label", "labels"},
@@ -81,12 +82,13 @@ def write(
             {"id": hide(item.name), "text": "\n".join(item.texts), "lang": item.lang, _ROW: whole}
         )
     labels = {name: list(dict.fromkeys(q.answers.values())) for name, q in asked.questions.items()}
+    several = {name for name, q in asked.questions.items() if q.kind == "many"}
     heads = {name: q.text.get(items[0].lang) or q.text["en"] for name, q in asked.questions.items()}
     if tool == "label-studio":
         tasks = [{"data": line} for line in lines]
         replace_bytes(out, [_dumps(tasks)])
         config = _beside(out, "xml")
-        replace_bytes(config, [_label_studio(labels, heads).encode("utf-8")])
+        replace_bytes(config, [_label_studio(labels, heads, several).encode("utf-8")])
         return [out, config]
     if tool == "doccano":
         # doccano overwrites `id` with numbers of its own, so our id is in `item`.
@@ -97,7 +99,7 @@ def write(
         return [out]
     replace_bytes(out, [_dumps(line, None) for line in lines])
     config = _beside(out, "yaml")
-    replace_bytes(config, [_potato(out, labels, heads).encode("utf-8")])
+    replace_bytes(config, [_potato(out, labels, heads, several).encode("utf-8")])
     return [out, config]
 
 
@@ -150,18 +152,31 @@ def _beside(out: Path, suffix: str) -> Path:
     return out.with_name(f"{out.stem}-config.{suffix}")
 
 
-def _label_studio(labels: Mapping[str, Sequence[str]], heads: Mapping[str, str]) -> str:
+def _label_studio(
+    labels: Mapping[str, Sequence[str]], heads: Mapping[str, str], several: Collection[str]
+) -> str:
+    """Write the labelling interface. several: questions with several answers; without any: text."""
     parts = ["<View>", '  <Text name="text" value="$text"/>']
     for name, known in labels.items():
         parts += [f"  <Header value={quoteattr(heads[name])}/>"]
-        parts += [f'  <Choices name={quoteattr(name)} toName="text" choice="single">']
+        if not known:
+            parts += [f'  <TextArea name={quoteattr(name)} toName="text"/>']
+            continue
+        choice = "multiple" if name in several else "single"
+        parts += [f'  <Choices name={quoteattr(name)} toName="text" choice="{choice}">']
         parts += [f"    <Choice value={quoteattr(label)}/>" for label in known]
         parts += ["  </Choices>"]
     return "\n".join([*parts, "</View>"]) + "\n"
 
 
-def _potato(out: Path, labels: Mapping[str, Sequence[str]], heads: Mapping[str, str]) -> str:
+def _potato(
+    out: Path,
+    labels: Mapping[str, Sequence[str]],
+    heads: Mapping[str, str],
+    several: Collection[str],
+) -> str:
     """Write the configuration of a Potato task, as JSON, which is valid YAML."""
+    kinds = {name: "multiselect" if name in several else "radio" for name in labels}
     config = {
         "annotation_task_name": "genprobe",
         "data_files": [out.name],
@@ -170,10 +185,10 @@ def _potato(out: Path, labels: Mapping[str, Sequence[str]], heads: Mapping[str, 
         "output_annotation_format": "jsonl",
         "annotation_schemes": [
             {
-                "annotation_type": "radio",
+                "annotation_type": kinds[name] if known else "text",
                 "name": name,
                 "description": heads[name],
-                "labels": list(known),
+                **({"labels": list(known)} if known else {}),
             }
             for name, known in labels.items()
         ],
@@ -266,10 +281,10 @@ def _label_studio_votes(task: Row, path: Path, where: str) -> list[Row]:
         for result in one.get("result") or ():
             value = result.get("value") or {}
             given = value.get("choices") or value.get("text") or value.get("rating")
-            labels = given if isinstance(given, list) else [given]
-            found += [
-                _vote(item, rater, result.get("from_name"), label) for label in labels if label
-            ]
+            labels = [label for label in (given if isinstance(given, list) else [given]) if label]
+            if labels:
+                joined = validate.JOINED.join(map(cell_text, labels))
+                found.append(_vote(item, rater, result.get("from_name"), joined))
     return found
 
 
@@ -288,7 +303,11 @@ def _potato_votes(part: Row, path: Path, where: str) -> list[Row]:
     for question, given in (part.get("label_annotations") or {}).items():
         if not isinstance(given, Mapping):
             raise InputError(f"{where}: 'label_annotations' is not in Potato's format")
-        found += [_vote(item, rater, question, label) for label, value in given.items() if value]
+        text = given.get("text_box")
+        labels = [text] if text else [label for label, value in given.items() if value]
+        if labels:
+            joined = validate.JOINED.join(map(cell_text, labels))
+            found.append(_vote(item, rater, question, joined))
     return found
 
 
@@ -299,7 +318,9 @@ def form(pack: collect.Pack, out: str | Path) -> None:
     """Write an elicitation pack as an XLSForm, the workbook of KoboToolbox and ODK.
 
     Every task is asked once, even if the pack draws tasks repeatedly. The second message is shown
-    after the first is answered, and questions about the respondent only after consent to them.
+    after the first is answered, and questions about the respondent only after consent to them. A
+    pack with a page on the format of answers shows it before the tasks, and in other words to those
+    who ask for more.
     """
     survey: list[Row] = [
         _survey("note", "warning", pack.texts["warning"]),
@@ -307,26 +328,44 @@ def form(pack: collect.Pack, out: str | Path) -> None:
         _survey("begin_group", "all", pack.texts["title"], "${consent} = 'yes'"),
     ]
     yes_no = [("yes", pack.texts["consent_yes"]), ("no", pack.texts["consent_no"])]
-    choices = [{"list_name": "consent", "name": n, "label": text} for n, text in yes_no]
+    choices = [_choice("consent", name, text) for name, text in yes_no]
+    if "format" in pack.texts:
+        texts = pack.texts
+        asked, more = texts["format_question"], "${format_understood} = 'more'"
+        survey += [
+            _survey("note", "format", texts["format"]),
+            _survey("select_one understood", "format_understood", asked, required="yes"),
+            _survey("note", "clarification", texts["clarification"], more),
+            _survey("select_one understood", "clarification_understood", asked, more),
+        ]
+        choices += [_choice("understood", n, texts[f"format_{n}"]) for n in ("yes", "more")]
     if pack.about:
         survey.append(_survey("select_one consent", "consent_about", pack.texts["consent_about"]))
     for one in pack.about:
         relevant = "${consent_about} = 'yes'"
         name = f"about_{one.id}"
-        if one.kind == "one" and not one.other:
+        if one.kind == "many":
+            survey.append(_survey(f"select_multiple {name}", name, one.text, relevant))
+            choices += [_choice(name, f"c{n}", c) for n, c in enumerate(one.choices, 1)]
+            if one.other:
+                other = pack.words["other"]
+                choices.append(_choice(name, "other", other))
+                chosen = f"selected(${{{name}}}, 'other')"
+                survey.append(_survey("text", f"{name}{_OTHER}", other, chosen))
+        elif one.kind == "one" and not one.other:
             survey.append(_survey(f"select_one {name}", name, one.text, relevant))
-            choices += [{"list_name": name, "name": c, "label": c} for c in one.choices]
+            choices += [_choice(name, c, c) for c in one.choices]
         else:
             hint = " / ".join(one.choices)
             survey.append(_survey("text", name, one.text, relevant) | {"hint": hint})
-    for domain in pack.domains:
+    for domain in pack.every:
         survey.append(_survey("begin_group", f"domain_{domain.id}", domain.title))
         for task in domain.tasks:
-            first = _name(domain, task, task.gives[0])
-            survey.append(_survey("text", first, task.first))
-            if task.second:
-                second = _name(domain, task, task.gives[1])
-                survey.append(_survey("text", second, task.second, f"${{{first}}} != ''"))
+            before = ""
+            for column, message in zip(task.gives, task.messages, strict=True):
+                name = _name(domain, task, column)
+                survey.append(_survey("text", name, message, before))
+                before = f"${{{name}}} != ''" if column in task.needed else before
         survey.append(_survey("end_group", "", ""))
     survey.append(_survey("end_group", "", ""))
     settings = [
@@ -337,6 +376,10 @@ def form(pack: collect.Pack, out: str | Path) -> None:
         }
     ]
     tables.write_sheets(out, {"survey": survey, "choices": choices, "settings": settings})
+
+
+def _choice(of: str, name: str, label: str) -> Row:
+    return {"list_name": of, "name": name, "label": label}
 
 
 def _survey(kind: str, name: str, label: str, relevant: str = "", required: str = "") -> Row:
@@ -351,9 +394,9 @@ def _name(domain: collect.Domain, task: collect.Task, column: str) -> str:
 def _heads(pack: collect.Pack, tool: str) -> dict[str, tuple[str, str, str]]:
     """Map the name of each column of a form to its domain, task and column of answers."""
     found = {}
-    for domain in pack.domains:
+    for domain in pack.every:
         for task in domain.tasks:
-            for column, text in zip(task.gives, (task.first, task.second), strict=False):
+            for column, text in zip(task.gives, task.messages, strict=True):
                 name = _name(domain, task, column)
                 head = f"{' '.join(text.split())} [{name}]" if tool == "google-forms" else name
                 found[head] = (domain.id, task.id, column)
@@ -368,7 +411,7 @@ def write_answers(source: str | Path, tool: str, pack: collect.Pack, out: str | 
     """
     rows, _ = collect.merge([source], pack)
     heads = {of: head for head, of in _heads(pack, tool).items()}
-    known = {(d.id, t.id): t.gives for d in pack.domains for t in d.tasks}
+    known = {(d.id, t.id): t.gives for d in pack.every for t in d.tasks}
     abouts = [f"about_{one.id}" for one in pack.about]
     extra = _FORM_COLUMNS[tool][0]
     people: dict[str, Row] = {}
@@ -467,10 +510,12 @@ def _meanings(heads: Sequence[str], pack: collect.Pack, tool: str) -> _Columns:
     for head, question in _heads(pack, "google-forms").items():
         by_text.setdefault(_squash(head.rsplit(" [", 1)[0]), []).append(question)
     abouts = {f"about_{one.id}": f"about_{one.id}" for one in pack.about}
+    abouts |= {f"about_{one.id}{_OTHER}": f"about_{one.id}{_OTHER}" for one in pack.about}
     abouts |= {_squash(one.text): f"about_{one.id}" for one in pack.about}
     consents = ("consent", "consent_about")
     asked = {_squash(pack.texts[name]): name for name in consents} | {n: n for n in consents}
-    own = {*_FORM_COLUMNS[tool], "warning"}
+    own = {*_FORM_COLUMNS[tool], "warning", "format", "clarification"}
+    own |= {"format_understood", "clarification_understood"}
     columns = _Columns({}, {})
     for head in heads:
         plain, turn = _turn(head)
@@ -517,8 +562,8 @@ def _answers_of(
     for head, ((domain, task, column), turn) in columns.answers.items():
         if line[head].strip():
             given.setdefault((domain, task, turn), {})[column] = line[head].strip()
-    gives = {(d.id, t.id): t.gives for d in pack.domains for t in d.tasks}
-    whole = {key: one for key, one in given.items() if set(one) == set(gives[key[:2]])}
+    tasks = {(d.id, t.id): t for d in pack.every for t in d.tasks}
+    whole = {key: one for key, one in given.items() if set(tasks[key[:2]].needed) <= set(one)}
     code = line.get("genprobe_code") or digest([tool, *line.values()], 12)
     ids = line.get("genprobe_ids", "").split()
     order = line.get("genprobe_order", "").split()
@@ -526,7 +571,8 @@ def _answers_of(
     keys = sorted(whole, key=lambda k: place.get("__".join(map(str, k)), len(order)))
     said = {f"about_{one.id}": "" for one in pack.about}
     if not _declined(line, columns.consent_about, pack):
-        said |= {name: line[head].strip() for head, name in columns.about.items()}
+        given_about = {name: line[head].strip() for head, name in columns.about.items()}
+        said |= {f"about_{q.id}": _said_about(given_about, q) for q in pack.about}
     steps = line.get("genprobe_history")
     history = _history(steps) if steps else [f"{pack.step}|via:{tool}"]
     rows = []
@@ -537,9 +583,26 @@ def _answers_of(
             "pack": pack.name,
         }
         row |= {"lang": pack.lang, "domain": key[0], "task": key[1]}
-        row |= {column: whole[key][column] for column in gives[key[:2]]}
+        row |= {column: whole[key].get(column, "") for column in tasks[key[:2]].gives}
         rows.append(row | said | {tables.HISTORY: list(history)})
     return rows, len(given) - len(whole)
+
+
+def _said_about(given: Mapping[str, str], question: collect.About) -> str:
+    """Return what a respondent said to a question; of several choices, in the pack's words.
+
+    KoboToolbox and ODK write the names of the choices (`c1 c3 other`), Google Forms their words.
+    """
+    text = given.get(f"about_{question.id}", "")
+    if question.kind != "many":
+        return text
+    names = {f"c{n}": choice for n, choice in enumerate(question.choices, 1)}
+    other = given.get(f"about_{question.id}{_OTHER}", "")
+    parts = text.split()
+    if parts and set(parts) <= {*names, "other"}:
+        found = [names[part] for part in parts if part in names]
+        return collect.JOINED.join([*found, *([other] if other else [])])
+    return collect.several(text, question) or text
 
 
 def _history(text: str) -> list[str]:

@@ -104,7 +104,7 @@ def load(name: str) -> Rules:
 
 _KEYS = {
     *("title", "lang", "source", "review", "published", "letters", "split", "fold", "after"),
-    *("words", "known", "types", "strip", "exclude", "identity", "same", "rules"),
+    *("words", "known", "names", "types", "strip", "exclude", "identity", "same", "rules"),
 }
 
 
@@ -112,7 +112,7 @@ _SHAPES: dict[str, Any] = {
     **dict.fromkeys(("split", "after"), str),
     **dict.fromkeys(("words", "known", "same"), dict[str, list[str]]),
     **dict.fromkeys(("letters", "types", "exclude"), dict[str, str]),
-    "strip": list[str],
+    **dict.fromkeys(("strip", "names"), list[str]),
     "identity": list[list[str]],
     "rules": list[dict[str, Any]],
 }

@@ -1,6 +1,6 @@
 """Fill templates with groups, in the right grammatical form: statements with contrasts, or choices.
 
-There are three kinds of templates, recognised by their columns:
+There are four kinds of templates, recognised by their columns:
 
 - Slots (SHADES, section 3.3, Tables 8-10): `GENDER-PL like tea.` A slot is a category, or several
   that are joined (`REGION_PERSON+AGE`), with tags: `-PL`, `-ADJ`, `:MASC` `:FEM` `:NEUT`, a case
@@ -11,6 +11,7 @@ There are three kinds of templates, recognised by their columns:
 - `[PLACEHOLDER]` with lists of fillers, `prototypical` and `counter` (Aqbileq, App. A).
 - `context` with `question_negative` or `question_nonnegative` (PBBQ, sections 3.3 and 3.4; BBQ):
   see `contexts`.
+- The table of SHADES itself, whose originals are filled as its other statements are: see `shades`.
 
 A filler is used only if it agrees with its slot in number, adjective, gender and case. A word of
 the template that must agree with a filler is followed by `~`, and is written in its form for a
@@ -23,16 +24,19 @@ from __future__ import annotations
 
 import itertools
 import random
+from collections import Counter
 from collections.abc import Iterator, Mapping, Sequence
 from pathlib import Path
 from typing import NamedTuple
 
-from genprobe.curation import contexts, lexicon, tables
+from genprobe.curation import contexts, lexicon, shades, tables
 from genprobe.curation.lexicon import MARKED, Filler, Lexicon, Slot, slot_pattern, slots, unmarked
 from genprobe.curation.tables import Finding
+from genprobe.datasets.shades import is_table as is_shades
 from genprobe.errors import InputError
 from genprobe.files import Row
 from genprobe.files.cells import cell_json, cell_list, cell_text
+from genprobe.linguistics import articles
 from genprobe.resources import registry
 
 VERSION = "1"
@@ -40,6 +44,7 @@ STATEMENT = ("id", "lang", "text", "role", "pair", "bias_type", "entity")
 _TEXT = ("template", "text", "sentence")
 _OURS = {"id", "template", "original", "contrast", "vary", "prototypical", "counter", "lang"}
 _PLACE = "[PLACEHOLDER]"
+_MANY = 8  # more places with the same finding are told in one line
 
 
 # --- templates
@@ -75,32 +80,43 @@ def run(
     if contexts.is_table(there):
         made, findings = contexts.run(source, rows, how.lang, how.limit, how.seed)
         return made, tables.columns(made, ("history",)), findings
-    text = tables.need(source, there, _TEXT, "the template")
-    listed = {tables.column(there, (name,)) for name in ("prototypical", "counter")} - {None}
-    lists = len(listed) == 2
-    names = tables.name_rows(rows, [text, "lang"], source)
     made, findings = [], []
-    for (number, row), name in zip(rows, names, strict=True):
-        where = f"{source}, row {number}"
-        code = tables.row_language(row, how.lang, where)
-        template = tables.row_text(row, text, where)
-        drawn = random.Random(f"{how.seed} {name}")
-        words = _words(code, how.lexicon, bare=lists and _PLACE in template)
-        if lists and _PLACE in template:
-            found = list(_listed(template, row, words, where))
-        else:
-            found = list(_filled(template, row, words, where, findings))
+    names: Counter[str] = Counter()
+    for one in _templates(source, rows, there, how, findings):
+        found = _pairs(one, source, findings)
         errors = [one for one in findings if one.level == "error"]
         if errors:
             more = f" (and {len(errors) - 1} more)" if len(errors) > 1 else ""
             raise InputError(f"{errors[0].where}: {errors[0].message}{more}")
+        names[one.name] += 1
+        name = one.name if names[one.name] == 1 else f"{one.name}-{names[one.name]}"
         if how.limit and sum(len(pair.contrasts) for pair in found) > how.limit:
-            found = _balanced(found, how.limit, drawn)
-        step = f"fill/{VERSION}|lexicon:{words.name}@{words.hash or 'none'}"
+            found = _balanced(found, how.limit, random.Random(f"{how.seed} {name}"))
+        step = f"fill/{VERSION}|lexicon:{one.words.name}@{one.words.hash or 'none'}"
         step += f"|limit:{how.limit}-s{how.seed}" if how.limit else ""
-        made += _statements(name, code, row, found, tables.history([row], step, name))
+        history = tables.history([one.row], step, name)
+        made += _statements(name, one.words.lang, one.row, found, history)
+    if not made:
+        raise InputError(f"{source}: no template can be filled")
     rest = [name for name in tables.columns(made)[:-1] if name not in STATEMENT]
-    return made, [*STATEMENT, *rest, tables.HISTORY], findings
+    return made, [*STATEMENT, *rest, tables.HISTORY], together(findings)
+
+
+def together(findings: Sequence[Finding]) -> list[Finding]:
+    """Say what is found in many places of a file once, with its number and the first places."""
+    by: dict[tuple[str, str], list[str]] = {}
+    for one in findings:
+        by.setdefault((one.level, one.message), []).append(one.where)
+    shown: list[Finding] = []
+    for (level, message), where in by.items():
+        if len(where) > _MANY:
+            file = where[0].rpartition(", row ")[0]
+            rows = dict.fromkeys(place.rpartition(", row ")[2] for place in where)
+            message = f"{message} ({len(where):,}: rows {', '.join([*rows][:5])}, …)"
+            shown.append(Finding(level, file, message))
+        else:
+            shown += [Finding(level, place, message) for place in where]
+    return shown
 
 
 def check(source: str | Path, how: Filling = EVERYTHING) -> list[Finding]:
@@ -110,15 +126,70 @@ def check(source: str | Path, how: Filling = EVERYTHING) -> list[Finding]:
     there = list(dict.fromkeys(name for _, row in rows for name in row))
     if contexts.is_table(there):
         return contexts.run(source, rows, how.lang, how.limit, how.seed)[1]
+    for one in _templates(source, rows, there, how, findings):
+        if not one.lists:
+            _pairs(one, source, findings)
+    return together(findings)
+
+
+class _Template(NamedTuple):
+    """A row with a template, its id and the lexicon.
+
+    lists: its own fillers are in lists. statement: the original that was written with the template;
+    such a template is left out if it cannot be filled.
+    """
+
+    number: int
+    name: str
+    row: Row
+    words: Lexicon
+    lists: bool = False
+    statement: str = ""
+
+
+def _templates(
+    source: str | Path,
+    rows: Sequence[tuple[int, Row]],
+    there: Sequence[str],
+    how: Filling,
+    findings: list[Finding],
+) -> Iterator[_Template]:
+    """Yield the templates of a table, each with its text in the column `template`."""
+    if is_shades(there):
+        if how.lexicon:
+            raise InputError(f"{source}: SHADES' own table has its fillers; leave out --lexicon")
+        for number, row, text, words in shades.templates(str(source), rows, how.lang, findings):
+            yield _Template(number, str(row["id"]), row, words, statement=text)
+        return
     text = tables.need(source, there, _TEXT, "the template")
-    for number, row in rows:
+    listed = {tables.column(there, (name,)) for name in ("prototypical", "counter")} - {None}
+    names = tables.name_rows(rows, [text, "lang"], source)
+    for (number, row), name in zip(rows, names, strict=True):
         where = f"{source}, row {number}"
-        code = tables.row_language(row, how.lang, where)
         template = tables.row_text(row, text, where)
-        if _PLACE not in template:
-            words = lexicon.load(code, how.lexicon)
-            list(_filled(template, row, words, where, findings))
-    return findings
+        lists = len(listed) == 2 and _PLACE in template
+        words = _words(tables.row_language(row, how.lang, where), how.lexicon, bare=lists)
+        yield _Template(number, name, row | {"template": template}, words, lists)
+
+
+def _pairs(one: _Template, source: str | Path, findings: list[Finding]) -> list[_Pair]:
+    """Make the pairs of a template, and add what is wrong or unsure with it to `findings`."""
+    where = f"{source}, row {one.number}"
+    template = tables.row_text(one.row, "template", where)
+    if one.lists:
+        return list(_listed(template, one.row, one.words, where))
+    if not one.statement:
+        return list(_filled(template, one.row, one.words, where, findings))
+    own: list[Finding] = []
+    try:
+        found = list(_filled(template, one.row, one.words, where, own))
+    except InputError:
+        found = []
+    if not found or own:
+        message = "the words around the slot may not agree with every filler"
+        message = message if found else "no other group of the table fits the template, left out"
+        findings.append(Finding("warning", where, message))
+    return [pair._replace(original=one.statement) for pair in found]
 
 
 def _words(code: str, source: str | Path, bare: bool) -> Lexicon:
@@ -173,7 +244,7 @@ def _filled(
             return
         before = candidates.get(slot.key)
         candidates[slot.key] = [e for e in before if e in entities] if before else entities
-    _articles(template, found, forms, where, findings)
+    _uncertain(template, found, forms, words, where, findings)
     if _agreeing(template, found, forms, words, where, findings):
         return
     originals, contrasts = _roles(row, candidates[main.key], words, main, where)
@@ -250,6 +321,22 @@ def _agreeing(
     return bool(faults)
 
 
+def _uncertain(
+    template: str,
+    found: Sequence[Slot],
+    forms: _Forms,
+    words: Lexicon,
+    where: str,
+    findings: list[Finding],
+) -> None:
+    """Note an article before a slot whose form no rule gives for some of the fillers."""
+    for before, slot in zip(slot_pattern().sub("\0", template).split("\0"), found, strict=False):
+        held = [form for (written, _), form in forms.items() if written == slot.written]
+        if not all(words.before(before, slot, form.phrase, form.filler)[1] for form in held):
+            message = f"{before.split()[-1]!r} before {slot.written} may not fit every filler"
+            findings.append(Finding("warning", where, message))
+
+
 def _marks(template: str) -> list[tuple[str, int]]:
     """Find the marked words of a template, each with the index of the slot that it agrees with."""
     bare, made = slot_pattern().sub("\0", template), []
@@ -295,10 +382,11 @@ def _pair(
         for word, at in marks:
             agreed = words.agree(word, held[at].filler, found[at].case)
             bare = MARKED.sub(agreed or "", bare, count=1)
-        pieces = bare.split("\0")
-        phrases = iter(form.phrase for form in held)
-        text = pieces[0] + "".join(next(phrases) + piece for piece in pieces[1:])
-        texts.append(words.capital(text))
+        first, *pieces = bare.split("\0")
+        text = ""
+        for before, slot, form in zip([first, *pieces], found, held, strict=False):
+            text += words.before(before, slot, form.phrase, form.filler)[0] + form.phrase
+        texts.append(words.capital(text + pieces[-1]))
     named = tuple(entities[main.key] for entities in chosen)
     key = tuple(chosen[0].values()) + named[1:]
     return _Pair(texts[0], tuple(texts[1:]), named, key)
@@ -329,30 +417,6 @@ def _roles(
     return originals, named("contrast") or [one for one in there if one not in originals]
 
 
-def _articles(
-    template: str,
-    found: Sequence[Slot],
-    forms: _Forms,
-    where: str,
-    findings: list[Finding],
-) -> None:
-    """Note determiners before a slot (a, un, il, …) that may not fit every filler."""
-    for slot in found:
-        before = template[: template.index(slot.written)].split()
-        word = before[-1].casefold() if before else ""
-        firsts = {
-            form.phrase[:1].casefold() in "aeiou"
-            for (s, _), form in forms.items()
-            if s == slot.written
-        }
-        if (
-            word in ("a", "an", "un", "une", "il", "lo", "la", "i", "gli", "le", "l'")
-            and len(firsts) > 1
-        ):
-            message = f"{before[-1]!r} before {slot.written} may not fit every filler"
-            findings.append(Finding("warning", where, message))
-
-
 def _listed(template: str, row: Row, words: Lexicon, where: str) -> Iterator[_Pair]:
     """Make the pairs of a template with lists: every prototypical filler with every counter one."""
     lists = [cell_list(row.get(name), ",;|") for name in ("prototypical", "counter")]
@@ -361,9 +425,14 @@ def _listed(template: str, row: Row, words: Lexicon, where: str) -> Iterator[_Pa
         raise InputError(f"{where}: 'prototypical' and 'counter' each need a filler")
     for pro in dict.fromkeys(lists[0]):
         against = [anti for anti in dict.fromkeys(lists[1]) if anti != pro]
-        texts = [words.capital(template.replace(_PLACE, one)) for one in (pro, *against)]
+        texts = [words.capital(_placed(template, one, words)) for one in (pro, *against)]
         if against:
             yield _Pair(texts[0], tuple(texts[1:]), (pro, *against), (pro, *against))
+
+
+def _placed(template: str, filler: str, words: Lexicon) -> str:
+    before, *rest = template.split(_PLACE)
+    return articles.before(before, filler, words.articles)[0] + filler + filler.join(rest)
 
 
 def _balanced(found: Sequence[_Pair], limit: int, drawn: random.Random) -> list[_Pair]:

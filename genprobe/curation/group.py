@@ -9,7 +9,9 @@ first divided by raising the threshold, in steps of 0.05, until its components a
 note says so. AfriStereo names the model and the threshold (0.55), not the linkage.
 
 Two texts of which only one negates never share a group, whatever their similarity or polarity (the
-study keeps opposites apart, and writes antistereotypes with "not"): see `prompts/negation`.
+study keeps opposites apart, and writes antistereotypes with "not"): see `prompts/negation`. A word
+of one text that is a word of the other with a negating affix (reliable, unreliable) counts as a
+negation of it, and a second negation undoes the first.
 
 Every row is returned with `group` (the id of its medoid), `group_size`, `medoid`, `similarity` (to
 the medoid), `polarity`, `negated` (`yes`, `no`, or empty if the language has no list of negations)
@@ -20,10 +22,12 @@ is not, that have a text at or above the threshold.
 from __future__ import annotations
 
 import json
+import re
 import unicodedata
 from collections import defaultdict
 from collections.abc import Callable, Iterator, Sequence
 from dataclasses import dataclass
+from itertools import pairwise
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
@@ -35,12 +39,12 @@ from genprobe.linguistics import identify, negated
 from genprobe.records import digest
 from genprobe.resources import registry
 from genprobe.resources.packs import language_code
-from genprobe.text import many
+from genprobe.text import HAN, many
 
 if TYPE_CHECKING:
     import numpy as np
 
-VERSION = "2"
+VERSION = "3"
 LINKAGES = ("average", "complete", "single")
 COLUMNS = ("group", "group_size", "medoid", "similarity", "polarity", "negated", "contradicts")
 TEXT = ("attribute", "text", "sentence", "statement")
@@ -48,6 +52,8 @@ _MOST = 6_000  # most texts of a component; the cosines of all its pairs take 0.
 _STEP = 0.05  # by which the threshold is raised if a component is larger
 _SHOWN = 3_000  # most texts, in whole groups, from which a silhouette is computed
 _OPPOSITE = {"positive": "negative", "negative": "positive"}
+_HAN = re.compile(f"[{HAN}]+")
+_APART = 1e9  # distance of two opposed texts: no mean over a component falls below the threshold
 
 
 @dataclass(frozen=True)
@@ -80,18 +86,24 @@ class Grouping:
 
     def vectors(self) -> str:
         """Return the name of the vectors by which texts are compared."""
-        return f"model:{Path(self.model).name}" if self.model else "char-3-4-tfidf"
+        return f"model:{Path(self.model).name}" if self.model else "char-3-4-han-1-2-tfidf"
 
 
 @dataclass(frozen=True)
 class _Texts:
-    """The different texts to be grouped; `of` is the index of the text of each of `rows`."""
+    """The different texts to be grouped; `of` is the index of the text of each of `rows`.
+
+    signs: a sparse matrix, texts × words with a negating affix: -1 for a text that has the word, 1
+    for one that has the word without the affix. lists: the lists of negations, with their hashes.
+    """
 
     texts: list[str]
     cells: list[tuple[str, str, str]]  # (polarity, within, negated) of each text
     rows: list[int]  # indexes in the table of the rows with a text
     of: list[int]
     vectors: Any
+    signs: Any
+    lists: str
 
 
 def run(
@@ -120,7 +132,7 @@ def run(
         for group, text in medoid.items()
     }
     against = _contradictions(found, graph, groups)
-    step = how.step()
+    step = how.step() + found.lists
     if len(place) < len(rows):
         note(f"without a text, and in no group: {many(len(rows) - len(place), 'row')}")
     made = []
@@ -222,20 +234,25 @@ def _prepare(
         tables.need(source, there, (how.within,), "the groups to stay within")
     polarity = _polarities(source, rows, texts, there, how)
     within = [_plain(row.get(how.within)) for _, row in rows] if how.within else [""] * len(rows)
-    negation = _negations(rows, texts, there, how, note)
-    keys = [key for key in zip(texts, polarity, within, negation, strict=True) if key[0]]
+    langs = _languages(rows, texts, there, how, note)
+    lists = _lists(langs, note)
+    negation = [_negation(text, lists[lang]) for text, lang in zip(texts, langs, strict=True)]
+    keys = [key for key in zip(texts, polarity, within, negation, langs, strict=True) if key[0]]
     if not keys:
         raise InputError(f"{source}: no row has a text in the column {column!r}")
     unique = {key: at for at, key in enumerate(dict.fromkeys(keys))}
     distinct = list(unique)
     plain = [key[0] for key in distinct]
     vectors = _embedded(how.model, plain) if how.model else _ngrams(plain)
+    used = [f"{lang}@{words.hash}" for lang, words in sorted(lists.items()) if words]
     return names, _Texts(
-        texts=[key[0] for key in distinct],
-        cells=[key[1:] for key in distinct],
+        texts=plain,
+        cells=[key[1:4] for key in distinct],
         rows=[at for at, text in enumerate(texts) if text],
         of=[unique[key] for key in keys],
         vectors=vectors,
+        signs=_signs(plain, [lists[key[4]] for key in distinct]),
+        lists=f"|negation:{'+'.join(used)}" if used else "",
     )
 
 
@@ -271,14 +288,14 @@ def _polarities(
     return found
 
 
-def _negations(
+def _languages(
     rows: Sequence[tuple[int, Row]],
     texts: Sequence[str],
     there: Sequence[str],
     how: Grouping,
     note: Callable[[str], None],
 ) -> list[str]:
-    """Find which rows negate: `yes`, `no`, or "" where the language has no list of negations."""
+    """Find the language of each row, for its negations; "" if nothing tells it."""
     column = tables.column(there, ("lang", "language"))
     langs = [cell_text(row.get(column)) if column else "" for _, row in rows]
     langs = [tables.language(lang or how.lang) if lang or how.lang else "" for lang in langs]
@@ -291,46 +308,123 @@ def _negations(
             note(f"no language is given: negations are those of {told}, as the texts seem to be")
         else:
             note("no language is given: negations are not told; give a column 'lang', or --lang")
-    known = {lang: negated.load(lang) for lang in set(langs) - {""}}
-    if lacks := sorted(lang for lang, words in known.items() if words is None):
+    return langs
+
+
+def _lists(langs: Sequence[str], note: Callable[[str], None]) -> dict[str, negated.Words | None]:
+    """Read the list of negations of each language; None where there is none."""
+    found = {lang: negated.load(lang) if lang else None for lang in dict.fromkeys(langs)}
+    if lacks := sorted(lang for lang, words in found.items() if lang and words is None):
         note(f"no list of negations (prompts/negation), so opposites may merge: {', '.join(lacks)}")
-    found = []
-    for text, lang in zip(texts, langs, strict=True):
-        words = known.get(lang)
-        found.append("" if words is None else "yes" if words.negates(text) else "no")
     return found
+
+
+def _negation(text: str, words: negated.Words | None) -> str:
+    """Return `yes` if a text negates, `no` if not, "" without a list of negations."""
+    return "" if words is None else "yes" if words.negates(text) else "no"
+
+
+def _signs(texts: Sequence[str], lists: Sequence[negated.Words | None]) -> Any:
+    """Find the words that are another word of these texts with a negating affix.
+
+    Returns the matrix `signs` of `_Texts`. Words that negate by themselves (unable) are left out.
+    """
+    from scipy import sparse
+
+    signs: dict[tuple[int, int], int] = {}
+    columns = 0
+    for words in {ws.hash: ws for ws in lists if ws}.values():
+        having: dict[str, set[int]] = defaultdict(set)
+        for at, (text, ws) in enumerate(zip(texts, lists, strict=True)):
+            for word in words.plain(text) if ws and ws.hash == words.hash else ():
+                having[word].add(at)
+        begins: dict[str, set[str]] = defaultdict(set)
+        for word in having:
+            begins[word[: negated.LEAST]].add(word)
+        for word, where in having.items():
+            denied = {
+                other
+                for stem in words.denied(word)
+                if len(stem) >= negated.LEAST
+                for other in begins.get(stem[: negated.LEAST], ())
+                if other != word and negated.alike(stem, other)
+            }
+            if affirming := set().union(*(having[other] for other in denied)) - where:
+                signs |= dict.fromkeys(((at, columns) for at in where), -1)
+                signs |= dict.fromkeys(((at, columns) for at in affirming), 1)
+                columns += 1
+    places = ([at for at, _ in signs], [column for _, column in signs])
+    shape = (len(texts), max(columns, 1))
+    return sparse.csr_matrix((list(signs.values()), places), shape=shape, dtype="int8")
+
+
+def _opposed(found: _Texts, first: Any, second: Any) -> np.ndarray[Any, Any]:
+    """Tell of pairs of texts whether only one of the two negates.
+
+    first, second: the indexes of their texts. Affixes count as negations of the word that they
+    deny; the sum of all negations decides, so that "not unreliable" is not opposed to "reliable".
+    """
+    import numpy as np
+
+    negates = np.array([said == "yes" for _, _, said in found.cells])
+    opposed = negates[first] != negates[second]
+    signed = np.diff(found.signs.indptr) > 0
+    at = np.flatnonzero(signed[first] & signed[second])
+    for start in range(0, len(at), 65_536):
+        some = at[start : start + 65_536]
+        product = found.signs[first[some]].multiply(found.signs[second[some]])
+        opposed[some] ^= np.asarray((product < 0).sum(axis=1)).ravel() % 2 == 1
+    return opposed
 
 
 def _tell_parted(found: _Texts, graph: Any, note: Callable[[str], None]) -> None:
     """Say how many pairs of similar texts are kept apart because only one of them negates."""
-    pairs, cells = graph.tocoo(), found.cells
-    parted = sum(
-        cells[a][:2] == cells[b][:2] and (cells[a][2] == "yes") != (cells[b][2] == "yes")
-        for a, b in zip(pairs.row.tolist(), pairs.col.tolist(), strict=True)
-        if a < b
-    )
+    pairs = graph.tocoo()
+    code = _codes(found)
+    half = (pairs.row < pairs.col) & (code[pairs.row] == code[pairs.col])
+    parted = int(_opposed(found, pairs.row[half], pairs.col[half]).sum())
     if parted:
         note(f"similar texts kept apart, as only one of the two negates: {many(parted, 'pair')}")
+
+
+def _codes(found: _Texts) -> np.ndarray[Any, Any]:
+    """Give texts that may share a group the same number: of one polarity and `within`."""
+    import numpy as np
+
+    numbers: dict[tuple[str, str], int] = {}
+    return np.array([numbers.setdefault(cell[:2], len(numbers)) for cell in found.cells])
 
 
 # --- vectors, rows of length one
 
 
 def _ngrams(texts: Sequence[str]) -> Any:
-    """Compute TF-IDF vectors of the character 3- and 4-grams within words (scikit-learn)."""
+    """Compute TF-IDF vectors of the character 3- and 4-grams within words (scikit-learn).
+
+    Chinese writes a word in one or two characters, so there it is single characters and pairs.
+    """
     import numpy as np
 
     try:
         from sklearn.feature_extraction.text import TfidfVectorizer
     except ImportError:
         raise InputError("grouping needs scikit-learn; install genprobe[group]") from None
-    make = TfidfVectorizer(
-        analyzer="char_wb", ngram_range=(3, 4), sublinear_tf=True, dtype=np.float32
-    )
+    kind: dict[str, Any] = {"sublinear_tf": True, "dtype": np.float32}
+    make = TfidfVectorizer(analyzer="char_wb", ngram_range=(3, 4), **kind)
+    if any(map(_HAN.search, texts)):
+        words = make.build_analyzer()
+        make = TfidfVectorizer(analyzer=lambda text: _with_han(text, words), **kind)
     try:
         return make.fit_transform(texts)
     except ValueError:
         raise InputError("no text holds a letter or sign to compare") from None
+
+
+def _with_han(text: str, words: Callable[[str], list[str]]) -> list[str]:
+    """List the n-grams of a text: single ideographs and pairs, and those of its other words."""
+    found = [run for part in _HAN.findall(text) for run in (*part, *map("".join, pairwise(part)))]
+    rest = _HAN.sub(" ", text)
+    return found + words(rest) if rest.strip() else found
 
 
 def nearest(text: str, others: Sequence[str]) -> float:
@@ -455,14 +549,11 @@ def _cosines(vectors: Any, rows: Sequence[int]) -> np.ndarray[Any, Any]:
 
 
 def _allowed(found: _Texts, graph: Any) -> Any:
-    """Keep the pairs that may share a group: of one polarity and `within`, both negated or none."""
-    import numpy as np
-
+    """Keep the pairs that may share a group: of one polarity and `within`, and not opposed."""
     pairs = graph.tocoo()
-    keys = [(polarity, within, said == "yes") for polarity, within, said in found.cells]
-    cells = {cell: at for at, cell in enumerate(dict.fromkeys(keys))}
-    code = np.array([cells[cell] for cell in keys])
+    code = _codes(found)
     keep = code[pairs.row] == code[pairs.col]
+    keep &= ~_opposed(found, pairs.row, pairs.col)
     return type(pairs)((pairs.data[keep], (pairs.row[keep], pairs.col[keep])), pairs.shape).tocsr()
 
 
@@ -477,7 +568,7 @@ def _cluster(
 
     pairs = _allowed(found, graph)
     if how.linkage == "single":
-        return [int(part) for part in connected_components(pairs, directed=False)[1]]
+        return _linked(found, pairs, connected_components(pairs, directed=False)[1])
     groups = [-1] * len(found.texts)
     free = 0
     for texts in _parts(pairs, np.arange(len(groups)), how.threshold, note):
@@ -488,11 +579,49 @@ def _cluster(
             continue
         distance = 1 - _cosines(found.vectors, texts)
         np.fill_diagonal(distance, 0)
+        distance[_apart(found, texts)] = _APART
         tree = linkage(squareform(np.maximum(distance, 0), checks=False), how.linkage)
         own = fcluster(tree, 1 - how.threshold + 1e-9, "distance")
         for text, label in zip(texts, own, strict=True):
             groups[text] = free + int(label) - 1
         free += int(own.max())
+    return groups
+
+
+def _apart(found: _Texts, texts: Sequence[int]) -> np.ndarray[Any, Any]:
+    """Tell of every two of some texts whether they are opposed."""
+    import numpy as np
+
+    at = np.asarray(texts)
+    negates = np.array([found.cells[text][2] == "yes" for text in texts])
+    opposed = negates[:, None] != negates[None, :]
+    signed = np.flatnonzero(np.diff(found.signs.indptr)[at] > 0)
+    if len(signed):
+        part = found.signs[at[signed]].astype(float)
+        odds = ((abs(part) @ abs(part).T - part @ part.T) / 2).toarray()
+        opposed[np.ix_(signed, signed)] ^= odds % 2 == 1
+    return opposed
+
+
+def _linked(found: _Texts, pairs: Any, label: Any) -> list[int]:
+    """Divide connected texts that are opposed: the most similar are joined first (Kruskal)."""
+    import numpy as np
+
+    groups = [int(part) for part in label]
+    free = max(groups) + 1
+    order = np.argsort(label, kind="stable")
+    for members in np.split(order, np.flatnonzero(np.diff(label[order])) + 1):
+        if len(members) < 3 or not (apart := _apart(found, members.tolist())).any():
+            continue
+        part = pairs[members][:, members].tocoo()
+        own = np.arange(len(members))
+        for at in np.argsort(-part.data, kind="stable"):
+            a, b = own == own[part.row[at]], own == own[part.col[at]]
+            if not apart[np.ix_(a, b)].any():
+                own[b] = own[part.row[at]]
+        for at, text in enumerate(members.tolist()):
+            groups[text] = free + int(own[at])
+        free += len(members)
     return groups
 
 
@@ -572,14 +701,11 @@ def _contradictions(found: _Texts, graph: Any, groups: Sequence[int]) -> dict[in
     against: dict[int, set[int]] = defaultdict(set)
     signs = {pole: sign for sign, pole in zip((1, -1), _OPPOSITE, strict=True)}
     pole = np.array([signs.get(pole, 0) for pole, _, _ in found.cells])
-    negates = np.array([said == "yes" for _, _, said in found.cells])
-    if not pole.any() and not negates.any():
-        return against
     codes = {within: at for at, within in enumerate(dict.fromkeys(w for _, w, _ in found.cells))}
     within = np.array([codes[within] for _, within, _ in found.cells])
     pairs = graph.tocoo()
     opposed = pole[pairs.row] * pole[pairs.col] < 0
-    opposed |= negates[pairs.row] != negates[pairs.col]
+    opposed |= _opposed(found, pairs.row, pairs.col)
     opposed &= within[pairs.row] == within[pairs.col]
     for a, b in zip(pairs.row[opposed].tolist(), pairs.col[opposed].tolist(), strict=True):
         against[groups[a]].add(groups[b])

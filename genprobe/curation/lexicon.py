@@ -18,11 +18,12 @@ from typing import Any
 
 from genprobe.curation import tables
 from genprobe.errors import InputError
-from genprobe.files.cells import cell_text
+from genprobe.files.cells import cell_list, cell_text
+from genprobe.linguistics import articles
+from genprobe.linguistics.articles import GENDERS
 from genprobe.resources import packs, registry
 
 FOLDER = "lexicon"
-GENDERS = ("MASC", "FEM", "NEUT")
 # Cases, and forms that are tagged like cases: OBL, before a postposition; EZ (ezafe), of a Persian
 # noun before its modifier; INDEF, of an indefinite Persian noun, with -i.
 CASES = ("GEN", "DAT", "ACC", "LOC", "ABL", "INS", "OBL", "EZ", "INDEF")
@@ -112,7 +113,7 @@ class Filler:
     gender: str
     entity: str
     proper: bool = False
-    forms: Mapping[str, str] = field(default_factory=dict)
+    forms: Mapping[str, str] = field(default_factory=dict, hash=False)
 
     def agrees(self, slot: Slot) -> bool:
         """Tell whether the phrase fits the slot in categories, number, adjective and gender."""
@@ -126,7 +127,10 @@ class Filler:
 
 @dataclass(frozen=True)
 class Lexicon:
-    """The fillers of a language and its rules. gendered: whether the language has genders."""
+    """The fillers of a language and its rules.
+
+    gendered: whether the language has genders. cased: whether its nouns change by case.
+    """
 
     lang: str
     name: str
@@ -135,6 +139,8 @@ class Lexicon:
     upper: dict[str, str]
     grammar: dict[str, Any]
     hash: str
+    articles: tuple[articles.Articles, ...] = ()
+    cased: bool = False
 
     def inflect(self, filler: Filler, case: str) -> str | None:
         """Return the phrase in a case; None if neither its entry nor a rule gives the form."""
@@ -164,6 +170,16 @@ class Lexicon:
         table = self.grammar.get("agree", {})
         return _ended(word, features, table, keys)
 
+    def before(self, text: str, slot: Slot, form: str, filler: Filler) -> tuple[str, bool]:
+        """Give the article at the end of a text the form that stands before a filled slot.
+
+        text: what precedes the slot. form: the filler in its case. Returns the text, and whether
+        the form of the article is certain.
+        """
+        number = "PL" if slot.plural else "SG"
+        gender = filler.gender or slot.gender
+        return articles.before(text, form, self.articles, (slot.gender, number), (gender, number))
+
     def capital(self, sentence: str) -> str:
         """Write the first letter of a sentence as a capital, by the rules of the language."""
         first = sentence[:1]
@@ -186,9 +202,10 @@ def load(lang: str, source: str | Path = "") -> Lexicon:
     if not source:
         return found
     fillers = tuple(
-        _filler(row, f"{source}, row {number}")
+        one
         for number, row in tables.read(source)
         if tables.language(cell_text(row.get("lang")) or code) == code
+        for one in _fillers(row, f"{source}, row {number}")
     )
     hashes = "+".join(filter(None, (found.hash, packs.file_hash(Path(source)))))
     return dataclasses.replace(found, name=Path(source).name, fillers=fillers, hash=hashes)
@@ -197,8 +214,9 @@ def load(lang: str, source: str | Path = "") -> Lexicon:
 def read(path: Path) -> Lexicon:
     """Read and check one file of prompts/lexicon. Raises InputError that says what is wrong."""
     row = packs.read_toml(path)
-    for key in sorted(row.keys() - {"source", "review", "gendered", "upper", "fillers", "grammar"}):
-        raise InputError(f"{path}: unknown key {key!r}")
+    known = {"source", "review", "gendered", "cased", "upper", "fillers", "grammar"}
+    known |= {"articles", "sounds"}
+    packs.no_more(row, known, path)
     for key in ("source", "review"):
         if not isinstance(row.get(key), str):
             raise InputError(f"{path}: {key!r} must be a text")
@@ -221,11 +239,15 @@ def read(path: Path) -> Lexicon:
     return Lexicon(
         lang=path.stem,
         name=path.stem,
-        fillers=tuple(_filler(one, f"{path}, filler {n}") for n, one in parts),
+        fillers=tuple(
+            filler for n, one in parts for filler in _fillers(one, f"{path}, filler {n}")
+        ),
         gendered=bool(row.get("gendered", False)),
         upper=dict(row.get("upper", {})),
         grammar=grammar,
         hash=packs.file_hash(path),
+        articles=articles.read(row, path),
+        cased=bool(row.get("cased", False)),
     )
 
 
@@ -269,17 +291,18 @@ def lacking(words: Lexicon) -> list[str]:
     if words.gendered:
         bare = [one.phrase for one in words.fillers if not (one.gender or one.plural)]
         found += [f"{phrase!r} is a singular without a gender" for phrase in bare]
-    return found
+    return list(dict.fromkeys(found))  # a phrase may be a filler of several slots
 
 
-def _filler(row: Mapping[str, Any], where: str) -> Filler:
+def _fillers(row: Mapping[str, Any], where: str) -> list[Filler]:
+    """Read a phrase; one that fits several slots is a filler of each."""
     phrase = unicodedata.normalize("NFC", cell_text(row.get("phrase")))
-    categories = frozenset(cell_text(row.get("slot")).split("+"))
-    odd = [name for name in categories if name not in slot_names()]
+    slots_of = [frozenset(slot.split("+")) for slot in cell_list(row.get("slot"))]
+    odd = [name for slot in slots_of for name in slot if name not in slot_names()]
     number = cell_text(row.get("number")).lower() or "sg"
     gender = cell_text(row.get("gender")).upper()
-    if not phrase or odd:
-        what = f"the slot {odd[0]!r} is not one of SHADES" if phrase else "no 'phrase'"
+    if not phrase or not slots_of or odd:
+        what = f"the slot {odd[0]!r} is not one of SHADES" if odd else "no 'phrase' or no 'slot'"
         raise InputError(f"{where}: {what}")
     if number not in ("sg", "pl") or gender not in ("", *GENDERS):
         raise InputError(f"{where}: number must be sg or pl, gender masc, fem, neut or empty")
@@ -287,9 +310,9 @@ def _filler(row: Mapping[str, Any], where: str) -> Filler:
     given = forms_of if isinstance(forms_of, Mapping) else row
     forms = {case: cell_text(given.get(case)) for case in CASES if cell_text(given.get(case))}
     yes = ("1", "true", "yes", "1.0")
-    return Filler(
+    one = Filler(
         phrase=phrase,
-        categories=categories,
+        categories=slots_of[0],
         plural=number == "pl",
         adjective=cell_text(row.get("adjective")).lower() in yes,
         gender=gender,
@@ -297,6 +320,7 @@ def _filler(row: Mapping[str, Any], where: str) -> Filler:
         proper=cell_text(row.get("proper")).lower() in yes,
         forms=forms,
     )
+    return [dataclasses.replace(one, categories=slot) for slot in slots_of]
 
 
 def _suffixed(filler: Filler, case: str, grammar: Mapping[str, Any]) -> str | None:

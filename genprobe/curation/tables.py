@@ -7,7 +7,6 @@ same bytes, even in a workbook.
 
 from __future__ import annotations
 
-import datetime
 import io
 import json
 import os
@@ -20,11 +19,10 @@ from pathlib import Path
 from typing import Any, NamedTuple
 
 from genprobe import files
-from genprobe.errors import GenprobeError, InputError
-from genprobe.files import Row, door
+from genprobe.errors import InputError
+from genprobe.files import Row, door, workbooks
 from genprobe.files.cells import cell_text
 from genprobe.files.disk import replace_bytes
-from genprobe.files.limits import exceeded, limit
 from genprobe.records import digest
 from genprobe.resources import packs
 
@@ -217,31 +215,9 @@ def _history(value: object, where: str) -> list[str]:
 # --- workbooks
 
 
-def _openpyxl(path: Path) -> Any:
-    try:
-        import openpyxl
-    except ImportError:
-        raise InputError(
-            f"{path}: a workbook needs openpyxl; install genprobe[xlsx], or save it as CSV (UTF-8)"
-        ) from None
-    return openpyxl
-
-
 def _workbook(path: Path) -> list[tuple[int, Row]]:
     """Read the rows of the first sheet; its first row has the names of the columns."""
-    openpyxl = _openpyxl(path)
-    try:
-        data = door.content(path)
-        _need_small(path, data)
-        book = openpyxl.load_workbook(io.BytesIO(data), read_only=True, data_only=True)
-        sheet = book.worksheets[0] if book.worksheets else None
-        lines = [] if sheet is None else _cells(path, sheet)
-    except OSError as error:
-        raise InputError(f"{path}: cannot be read ({error.strerror})") from None
-    except GenprobeError:
-        raise
-    except Exception as error:  # openpyxl: zip, XML and value errors of a dozen kinds
-        raise InputError(f"{path}: not a workbook ({type(error).__name__})") from None
+    lines = workbooks.lines(path)
     if not lines:
         raise InputError(f"{path}: the file holds no rows")
     heads = [cell_text(head) for head in lines[0]]
@@ -252,7 +228,7 @@ def _workbook(path: Path) -> list[tuple[int, Row]]:
         raise InputError(f"{path}: two columns are called {twice!r}")
     rows = []
     for number, line in enumerate(lines[1:], 2):
-        cells = [_value(cell) for cell in line]
+        cells: list[Any] = list(line)
         if any(cell != "" for cell in cells[len(heads) :]):
             raise InputError(f"{path}, row {number}: more cells than the first row")
         if any(cell != "" for cell in cells):
@@ -261,44 +237,6 @@ def _workbook(path: Path) -> list[tuple[int, Row]]:
     if not rows:
         raise InputError(f"{path}: the file holds no rows")
     return rows
-
-
-def _need_small(path: Path, data: bytes) -> None:
-    """Raise InputError if the parts of a workbook are too many or too large, unpacked."""
-    with zipfile.ZipFile(io.BytesIO(data)) as archive:
-        parts = archive.infolist()
-    if len(parts) > limit("members"):
-        raise exceeded(path, "members")
-    # What a zip says of its sizes may be false; then unpacking ends with an error.
-    if sum(part.file_size for part in parts) > limit("unpacked"):
-        raise exceeded(path, "unpacked")
-
-
-def _cells(path: Path, sheet: Any) -> list[tuple[Any, ...]]:
-    """Read the rows of a sheet, without the empty ones after its end and cells beyond its width.
-
-    A cell far to the right or far below makes millions of empty ones; rows end with their last
-    cell, and no more cells are read than the limit says.
-    """
-    sheet.reset_dimensions()  # what the file says of its size may be false
-    lines: list[tuple[Any, ...]] = []
-    cells = 0
-    for line in sheet.iter_rows(values_only=True):
-        cells += max(1, len(line))
-        if cells > limit("cells"):
-            raise exceeded(path, "cells")
-        end = next((at for at in range(len(line), 0, -1) if line[at - 1] is not None), 0)
-        lines.append(line[:end])
-    return lines
-
-
-def _value(cell: Any) -> Any:
-    """Return the value of a cell as text, as CSV would hold it, but keep a number as a number."""
-    if cell is None:
-        return ""
-    if isinstance(cell, datetime.date | datetime.time):
-        return cell.isoformat()
-    return cell
 
 
 def _write_workbook(
@@ -323,7 +261,7 @@ def _write_book(
     sheets: Mapping[str, tuple[Sequence[Mapping[str, Any]], Sequence[str]]],
     private: bool = False,
 ) -> None:
-    openpyxl = _openpyxl(path)
+    openpyxl = workbooks.openpyxl_of(path)
     if path.suffix.lower() != ".xlsx":
         raise InputError(f"{path}: the name of a workbook must end in .xlsx")
     book = openpyxl.Workbook(write_only=True)

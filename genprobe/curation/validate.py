@@ -1,10 +1,13 @@
-"""Have several people judge pairs or sentences, and keep those that enough of them confirm.
+"""Have several people judge pairs, sentences or groups, and keep what enough of them confirm.
 
 `export` writes a blind sheet for each annotator. `collect` reads the sheets into a table of votes
 (`item, rater, question, label`). `keep` counts the votes and decides which rows are kept. The
-questions, and the answers needed to keep a row, are in a file of `prompts/validation`: Aqbileq
-(five of seven), RuBia (two questions), PBBQ (above 60 %). Votes from other tools can be read with
-`convert`, or given as any table that `review agreement` reads.
+questions, and the answers needed to keep a row, are in a file of `prompts/validation`, or of the
+user's own: Aqbileq (five of seven), RuBia (two questions), PBBQ (above 60 %), and others. A
+question has `one` answer, or `many` (the errors of a translation), names `members` of a group that
+do not belong to it, or is `free`: people write a text, such as the code-switched sentence, which
+becomes a column. Votes from other tools can be read with `convert`, or given as any table that
+`review agreement` reads.
 """
 
 from __future__ import annotations
@@ -16,15 +19,15 @@ import re
 import unicodedata
 import warnings
 from collections import Counter, defaultdict
-from collections.abc import Iterable, Mapping, Sequence
-from dataclasses import dataclass
+from collections.abc import Callable, Iterable, Mapping, Sequence
+from dataclasses import dataclass, replace
 from fractions import Fraction
 from pathlib import Path
 from typing import Any
 
 from genprobe.curation import tables
 from genprobe.errors import InputError
-from genprobe.files import Row, disk, sheets
+from genprobe.files import Row, disk, door, sheets
 from genprobe.files.cells import cell_text
 from genprobe.outcomes import votes as ballots
 from genprobe.records import digest, fits
@@ -33,12 +36,15 @@ from genprobe.text.display import alike
 
 VERSION = "1"
 FOLDER = "validation"
-UNITS = ("pair", "sentence")
+UNITS = ("pair", "sentence", "group")
+KINDS = ("one", "many", "members", "free")
 MODELS = ("dawid-skene", "glad")
-VOTES = ("item", "rater", "question", "label", "lang", "repeat", "age_group", "gender")
+VOTES = ("item", "rater", "question", "label", "text", "lang", "repeat")
+JOINED = "; "  # between several labels of one answer
 COLUMNS = ("votes", "kept", "why")
 _PAIRS = (
     *(("pro", "anti"), ("pro_trope", "anti_trope"), ("sent_more", "sent_less")),
+    *(("source_text", "translation"), ("text", "translation")),
     *(
         ("stereotype", "antistereotype"),
         ("stereotype_sentence", "antistereotype_sentence"),
@@ -46,6 +52,7 @@ _PAIRS = (
     ),
 )
 _TEXT = ("text", "sentence", "statement")
+_MEMBER = ("attribute", *_TEXT)  # the text of a row in a group, as `group` takes it
 
 
 @dataclass(frozen=True)
@@ -53,76 +60,184 @@ class Question:
     """A question for annotators.
 
     text: language -> wording. answers: folded answer word -> label. keep: the labels that count as
-    votes for keeping a row. domains: domain -> language -> wording, for rows of that domain.
+    votes for keeping a row; none if the question decides nothing. domains: domain -> language ->
+    wording, for rows of that domain. kind: one of KINDS. needed: a row is kept only if somebody
+    wrote the text of a `free` question.
     """
 
     text: dict[str, str]
     answers: dict[str, str]
     keep: tuple[str, ...]
     domains: dict[str, dict[str, str]]
+    kind: str = "one"
+    needed: bool = False
+
+    def read(self, said: str) -> str | None:
+        """Return the label of an answer; None if it is none. The text of `free` is its own."""
+        if self.kind == "free":
+            return said
+        label = self.answers.get(_fold(said))
+        if label is not None or self.kind == "one":
+            return label
+        # "L, S", "1 3": commas first, so that an answer may have several words.
+        for parts in (re.split(r"[,;/+&،；，]", said), said.split()):
+            labels = [self._part(part) for part in parts if part.strip()]
+            if labels and None not in labels:
+                return JOINED.join(sorted({str(label) for label in labels}))
+        return None
+
+    def _part(self, said: str) -> str | None:
+        number = said.strip().rstrip(".")
+        if self.kind == "members":
+            whole = number.isdecimal() and len(number) < 4 and int(number) > 0
+            return str(int(number)) if whole else None
+        return self.answers.get(_fold(said))
 
 
 @dataclass(frozen=True)
 class Questions:
-    """The questions about each item of a `unit`, and the rule by which rows are kept."""
+    """The questions about each item of a `unit`, and the rule by which rows are kept.
+
+    about: what is asked of annotators about themselves. choices: of it, by language. guide:
+    language -> instructions for annotators.
+    """
 
     name: str
     unit: str
     rule: str
     about: tuple[str, ...]
+    choices: dict[str, dict[str, list[str]]]
+    guide: dict[str, str]
     questions: dict[str, Question]
     hash: str
 
 
-@functools.cache
 def load(name: str) -> Questions:
-    """Read the questions with a name. Raises InputError if they do not exist or are malformed."""
-    registry.check(FOLDER, name)
+    """Read the questions with a name, or those of a file of the user's (a path to a .toml).
+
+    Raises InputError if they do not exist or are malformed.
+    """
+    if name.endswith(".toml"):
+        return read_questions(Path(name))
+    if name not in registry.names(FOLDER):
+        known = registry.names(FOLDER)
+        raise registry.unknown("validation", name, known, "a file of your own (FILE.toml)")
+    return _named(name)
+
+
+@functools.cache
+def _named(name: str) -> Questions:
     return read_questions(registry.PROMPTS / FOLDER / f"{name}.toml")
 
 
-_SHAPES = {"unit": str, "rule": str, "about": list[str], "questions": dict[str, dict[str, Any]]}
-_QUESTION = {"text": dict[str, str], "answers": dict[str, list[str]], "keep": list[str]}
+_CHOICES = dict[str, dict[str, list[str]]]
+_SHAPES: dict[str, Any] = {
+    "unit": str,
+    "rule": str,
+    "about": list[str],
+    "questions": dict[str, dict[str, Any]],
+    "choices": _CHOICES,
+    "guide": dict[str, str],
+}
+_QUESTION: dict[str, Any] = {
+    "text": dict[str, str],
+    "answers": dict[str, list[str]],
+    "keep": list[str],
+    "kind": str,
+    "needed": bool,
+    "domains": dict[str, dict[str, str]],
+}
 
 
 def read_questions(path: Path) -> Questions:
     """Read and check one file of questions. Raises InputError that says what is wrong."""
     row = packs.read_toml(path)
-    known = {"title", "source", "review", "unit", "rule", "about", "questions"}
-    for key in sorted(row.keys() ^ known):
-        what = "unknown key" if key in row else "no key"
-        raise InputError(f"{path}: {what} {key!r}; a file has {', '.join(sorted(known))}")
+    needed = {"title", "source", "review", "unit", "rule", "about", "questions"}
+    packs.no_more(row, needed | {"choices", "guide"}, path)
+    for key in sorted(needed - row.keys()):
+        raise InputError(f"{path}: no key {key!r}; a file has {', '.join(sorted(needed))}")
     packs.shaped(row, _SHAPES, path)
-    for part in row["questions"].values():
+    questions = {}
+    for name, part in row["questions"].items():
+        packs.no_more(part, set(_QUESTION), path, f"{name}.")
         packs.shaped(part, _QUESTION, path)
-    try:
-        questions = {
-            name: Question(
-                text=dict(part["text"]),
-                answers={_fold(w): label for label, ws in part["answers"].items() for w in ws},
-                keep=tuple(part["keep"]),
-                domains={key: dict(texts) for key, texts in part.get("domains", {}).items()},
-            )
-            for name, part in row["questions"].items()
-        }
-        found = Questions(
-            name=path.stem,
-            unit=row["unit"],
-            rule=row["rule"],
-            about=tuple(row["about"]),
-            questions=questions,
-            hash=packs.file_hash(path),
-        )
-        labels = {name: set(part["answers"]) for name, part in row["questions"].items()}
-    except (KeyError, TypeError, AttributeError) as error:
-        raise InputError(f"{path}: something is missing or not a text ({error})") from None
+        questions[name] = _question(name, part, path)
+    found = Questions(
+        name=path.stem,
+        unit=row["unit"],
+        rule=row["rule"],
+        about=tuple(row["about"]),
+        choices=row.get("choices", {}),
+        guide=row.get("guide", {}),
+        questions=questions,
+        hash=packs.file_hash(path),
+    )
     if found.unit not in UNITS:
         raise InputError(f"{path}: 'unit' must be one of {', '.join(UNITS)}")
-    for name, question in questions.items():
-        if not question.keep or not set(question.keep) <= labels[name]:
-            raise InputError(f"{path}: {name}.keep must name answers of the question")
+    if odd := sorted(found.choices.keys() - set(found.about)):
+        raise InputError(f"{path}: [choices] {odd[0]!r} is not in 'about'")
+    if not questions or set(questions) & {*VOTES, *found.about, "row"}:
+        raise InputError(f"{path}: needs questions, none called as a column of the votes")
     Rule.parse(found.rule, str(path))
     return found
+
+
+def _question(name: str, part: dict[str, Any], path: Path) -> Question:
+    kind, answers = part.get("kind", "one"), part.get("answers", {})
+    keep = tuple(part.get("keep", ()))
+    if kind not in KINDS:
+        raise InputError(f"{path}: {name}.kind must be one of {', '.join(KINDS)}")
+    if "en" not in part.get("text", {}):
+        raise InputError(f"{path}: {name}.text has no 'en', which other languages fall back on")
+    if not set(keep) <= set(answers) or (kind == "one" and not keep):
+        raise InputError(f"{path}: {name}.keep must name answers of the question")
+    if bool(answers) != (kind in ("one", "many")) or (part.get("needed") and kind != "free"):
+        raise InputError(f"{path}: {name}: 'answers' are of one or many, 'needed' is of free")
+    return Question(
+        text=dict(part["text"]),
+        answers={_fold(word): label for label, words in answers.items() for word in words},
+        keep=keep,
+        domains={key: dict(texts) for key, texts in part.get("domains", {}).items()},
+        kind=kind,
+        needed=bool(part.get("needed", False)),
+    )
+
+
+# The file of the two questions by domain in RuBia's public repository, and where it may stand.
+_STUDY = Path("Response Collection") / "validator_text.json"
+_YES_NO = "(да / нет)"  # what the study's bot offers as buttons
+
+
+def published(questions: Questions, folder: str | Path) -> tuple[Questions, list[str]]:
+    """Replace RuBia's questions by the study's own, in Russian, from a copy of its repository.
+
+    folder: the copy, or the folder in it that holds `validator_text.json`: domain -> its two
+    questions. Returns the questions, and the domains that keep our wording. Raises InputError for
+    other questions, or a folder without this file.
+    """
+    if questions.name != "rubia":
+        raise InputError("--from reads the study's questions of rubia; give --questions rubia")
+    places = [Path(folder) / _STUDY, Path(folder) / _STUDY.name]
+    path = next((place for place in places if place.is_file()), None)
+    if path is None:
+        raise InputError(f"{folder}: no {_STUDY}, as RuBia's repository has")
+    door.need_own(path.parent)
+    try:
+        found = json.loads(packs.read_text(path))
+    except (ValueError, RecursionError):
+        found = None
+    if not fits(found, dict[str, list[str]]):
+        raise InputError(f"{path}: not questions by domain")
+    made, lacks = {}, []
+    for at, (name, question) in enumerate(questions.questions.items()):
+        domains = {}
+        for domain, texts in question.domains.items():
+            asked = found.get(domain, [])[at : at + 1]
+            domains[domain] = texts | ({"ru": f"{asked[0].strip()} {_YES_NO}"} if asked else {})
+            lacks += [] if asked else [domain]
+        made[name] = replace(question, domains=domains)
+    hash_ = f"{questions.hash}+study-{digest(sorted(found.items()), 12)}"
+    return replace(questions, questions=made, hash=hash_), list(dict.fromkeys(lacks))
 
 
 def _fold(text: str) -> str:
@@ -148,9 +263,10 @@ def items(source: str | Path, unit: str, lang: str = "") -> tuple[list[Row], lis
     """Read a table as items to be judged.
 
     unit: `pair` (a row with two sentences, such as `pro` and `anti`; or the rows with the same
-    `pair` and language: an original and its contrasts) or `sentence`. lang: the language of all
-    rows, if no column has it. Returns the rows, each with an id, and the items. Raises InputError
-    if the table has no items.
+    `pair` and language: an original and its contrasts), `sentence`, or `group` (the rows of one
+    `group` of several texts, its medoid first). lang: the language of all rows, if no column has
+    it. Returns the rows, each with an id, and the items. Raises InputError if the table has no
+    items.
     """
     numbered = tables.read(source)
     there = list(dict.fromkeys(name for _, row in numbered for name in row))
@@ -164,14 +280,19 @@ def items(source: str | Path, unit: str, lang: str = "") -> tuple[list[Row], lis
         )
     if unit == "sentence" and text is None:
         tables.need(source, there, _TEXT, "what is judged")
+    if unit == "group":
+        tables.need(source, there, ("group",), "of `genprobe dataset group`")
+        text, two = tables.need(source, there, _MEMBER, "the texts of the groups"), None
     columns = [str(tables.column(there, (name,))) for name in two or ()]
-    if unit == "sentence" or two is None:
+    if unit != "pair" or two is None:
         columns = [str(text)]
     names = tables.name_rows(numbered, columns, source)
     rows = [
         {"id": name} | row | {"id": name} for (_, row), name in zip(numbered, names, strict=True)
     ]
     langs = [(cell_text(row.get(speaks)) if speaks else "") or lang for row in rows]
+    if unit == "group":
+        return rows, _groups(rows, langs, columns[0])
     if unit == "sentence" or two is not None:
         return rows, [
             Item(
@@ -196,6 +317,26 @@ def items(source: str | Path, unit: str, lang: str = "") -> tuple[list[Row], lis
     return rows, found
 
 
+def _groups(rows: Sequence[Row], langs: Sequence[str], column: str) -> list[Item]:
+    """Make the items of grouped rows: groups of two texts or more, the medoid first."""
+    found: dict[str, list[int]] = defaultdict(list)
+    for at, row in enumerate(rows):
+        if cell_text(row.get("group")) and cell_text(row.get(column)):
+            found[cell_text(row["group"])].append(at)
+    items_ = []
+    for name, places in found.items():
+        first = next((at for at in places if _yes(rows[at].get("medoid"))), places[0])
+        ordered = sorted(places, key=lambda at: at != first)
+        texts = dict.fromkeys(cell_text(rows[at].get(column)) for at in ordered)
+        if len(texts) > 1:
+            items_.append(Item(name, langs[first], tuple(texts), tuple(ordered)))
+    return items_
+
+
+def _yes(value: object) -> bool:
+    return cell_text(value).lower() in ("true", "1", "yes")
+
+
 def export(
     source: str | Path,
     out: str | Path,
@@ -205,6 +346,8 @@ def export(
     repeats: float = 0.1,
     seed: int = 0,
     lang: str = "",
+    study: str | Path | None = None,
+    note: Callable[[str], None] = lambda line: None,
 ) -> list[Path]:
     """Write a sheet for each annotator, and the key that `collect` needs.
 
@@ -212,10 +355,15 @@ def export(
     annotators: number of people. each: number of people who read each item; 0 means all. The items
     are assigned so that all people read equally many, and any two overlap by chance. repeats: the
     share of a sheet's items that appear twice. seed: for this assignment and the order of each
-    sheet. lang: the language of the items, if no column has it. Returns the files. Raises
-    InputError for wrong arguments, before anything is written.
+    sheet. lang: the language of the items, if no column has it. study: a folder with the published
+    wording of the questions (`published`). note: called with what it lacks. Returns the files.
+    Raises InputError for wrong arguments, before anything is written.
     """
     questions = load(name)
+    if study is not None:
+        questions, lacks = published(questions, study)
+        if lacks:
+            note(f"not in {study}, so in genprobe's words: {', '.join(lacks)}")
     _, found = items(source, questions.unit, lang)
     each = each or annotators
     if not 1 <= each <= annotators:
@@ -225,7 +373,8 @@ def export(
     out = Path(out)
     paths = [out.with_name(f"{out.stem}-{n}.csv") for n in range(1, annotators + 1)]
     key_path = out.with_name(f"{out.stem}-key.json")
-    for path in (*paths, key_path):
+    guide = [out.with_name(f"{out.stem}-instructions.txt")] if questions.guide else []
+    for path in (*paths, *guide, key_path):
         if path.exists():
             raise InputError(f"{path}: already exists; choose another name")
     dealer = random.Random(f"deal {seed}")
@@ -253,15 +402,25 @@ def export(
             texts = map(sheets.show, _padded(item, questions))
             lines.append([code, *texts, *asked, *blank])
         sheets.write(path, lines)
+    for path in guide:
+        langs = dict.fromkeys(item.lang for item in found if item.lang in questions.guide)
+        said = [questions.guide[lang].strip() for lang in langs or ["en"]]
+        sheets.write_new(path, ("\n\n".join(said) + "\n").encode("utf-8-sig"))
     disk.replace_bytes(key_path, [json.dumps(key | {"rows": codes}, indent=1).encode() + b"\n"])
-    return [*paths, key_path]
+    return [*paths, *guide, key_path]
 
 
 def _padded(item: Item, questions: Questions) -> tuple[str, ...]:
-    """Return the cells of an item: one, or two for a pair, whose contrasts share the second."""
+    """Return the cells of an item: one, or two for a pair, whose contrasts share the second.
+
+    The members of a group, which share it, too, are numbered.
+    """
     if questions.unit == "sentence":
         return item.texts
-    return (item.texts[0], "\n".join(item.texts[1:]))
+    others: Iterable[str] = item.texts[1:]
+    if questions.unit == "group":
+        others = (f"{n}. {text}" for n, text in enumerate(others, 1))
+    return (item.texts[0], "\n".join(others))
 
 
 def _prints(item: Item) -> str:
@@ -291,8 +450,14 @@ def _head(questions: Questions, shown: Sequence[Item], apart: bool) -> list[str]
         *texts,
         *(["asked here"] if apart else []),
         *asked,
-        *(f"{name} (only if you want it stored)" for name in questions.about),
+        *(_about(name, questions.choices.get(name, {}), lang) for name in questions.about),
     ]
+
+
+def _about(name: str, choices: Mapping[str, Sequence[str]], lang: str) -> str:
+    """Write the head of a question about the annotator, with its choices."""
+    listed = choices.get(lang) or choices.get("en") or ()
+    return f"{name}{': ' if listed else ''}{' / '.join(listed)} (only if you want it stored)"
 
 
 # --- collect
@@ -301,17 +466,18 @@ def _head(questions: Questions, shown: Sequence[Item], apart: bool) -> list[str]
 def collect(paths: Sequence[str | Path], key: str | Path) -> tuple[list[Row], list[str]]:
     """Read the sheets of annotators.
 
-    An annotator's age group and gender are taken from the first row in which they are given.
+    What annotators say about themselves is taken from the first row in which they say it.
 
     paths: the sheets, as any spreadsheet saved them. key: the key file of the export. Returns the
-    votes (`item, rater, question, label, …`), and a line on each cell that cannot be used. Raises
-    InputError for files that are not such sheets, or not the key.
+    votes (`item, rater, question, label, …`; what was written freely is in `text`), and a line on
+    each cell that cannot be used. Raises InputError for files that are not such sheets, or not the
+    key.
     """
     try:
         known = json.loads(packs.read_text(Path(key)))
         if not fits(known, dict[str, Any]) or not isinstance(known["questions"], str):
             raise TypeError
-        questions, codes = load(known["questions"]), known["rows"]
+        questions, codes = load(_beside(known["questions"], Path(key))), known["rows"]
         if not fits(codes, dict[str, dict[str, Any]]) or not isinstance(known["hash"], str):
             raise TypeError
         for row in codes.values():
@@ -323,9 +489,10 @@ def collect(paths: Sequence[str | Path], key: str | Path) -> tuple[list[Row], li
         raise InputError(f"{key}: is not the key of an export") from None
     votes: list[Row] = []
     problems: list[str] = []
-    if questions.hash != known["hash"]:
+    if questions.hash != known["hash"].partition("+")[0]:  # behind it, the study's wording
         problems.append(f"{key}: the questions {questions.name!r} have changed since the export")
     seen: dict[str, str] = {}
+    writing = any(question.kind == "free" for question in questions.questions.values())
     for path in map(Path, paths):
         sheet = sheets.read(path, ["row"])
         place = {
@@ -354,21 +521,24 @@ def collect(paths: Sequence[str | Path], key: str | Path) -> tuple[list[Row], li
             seen[code] = str(path)
             for name, question in questions.questions.items():
                 said = _cell(cells, place, name)
-                label = question.answers.get(_fold(said), "")
-                if said and not label:
+                label = question.read(said) if said else ""
+                if label is None:
                     problems.append(f"{where}: {said[:40]!r} is not an answer to {name!r}")
-                vote = {
-                    "item": row["item"],
-                    "rater": row["rater"],
-                    "question": name,
-                    "label": label,
-                }
-                vote |= {"lang": row["lang"], "repeat": int(row["repeat"])}
-                votes.append(vote | {"age_group": "", "gender": ""} | about)
+                free = question.kind == "free"
+                vote = {"item": row["item"], "rater": row["rater"], "question": name}
+                vote |= {"label": "" if free else label or ""}
+                vote |= {"text": said if free else ""} if writing else {}
+                votes.append(vote | {"lang": row["lang"], "repeat": int(row["repeat"])} | about)
     missing = [code for code in codes if code not in seen]
     if missing:
         problems.append(f"{len(missing)} of {len(codes)} rows are missing")
     return votes, problems
+
+
+def _beside(name: str, key: Path) -> str:
+    """Find the file of questions that a key names: as it was given, or else beside the key."""
+    beside = key.parent / Path(name).name
+    return str(beside) if not Path(name).is_file() and beside.is_file() else name
 
 
 def _cell(cells: Sequence[str], place: Mapping[str, int], name: str) -> str:
@@ -426,6 +596,8 @@ class Kept:
     these rows. counts: number of items by outcome. unknown: items that have votes but are not in
     the table. foreign: questions with votes that are not in the file of questions; `yes` counts as
     a vote to keep. odd: labels that are no answer to their question, with their number of votes.
+    more: question -> number of items for which several people wrote a text, of which the first is
+    taken.
     """
 
     rows: list[Row]
@@ -434,6 +606,7 @@ class Kept:
     unknown: list[str]
     foreign: list[str]
     odd: dict[str, int]
+    more: dict[str, int]
 
 
 def keep(
@@ -446,8 +619,11 @@ def keep(
 ) -> Kept:
     """Count votes, and decide for every row whether it is kept.
 
-    A row is kept if it passes the rule on every question. A rater's second vote on an item is not
-    counted here; it serves to measure self-agreement.
+    A row is kept if it passes the rule on every question that decides, and if somebody wrote each
+    text that is needed; texts become columns. A rater's second vote on an item is not counted here;
+    it serves to measure self-agreement. Of a `group`, no row is left out: members that more than
+    half of its raters name become groups of their own, and so do all texts of a group that is not
+    confirmed.
 
     source: the table that was judged. votes: tables of votes, from `collect` or any others with
     `item, rater, label` under the names that `review agreement` knows. name: of the questions; for
@@ -460,43 +636,110 @@ def keep(
     decide = Rule.parse(rule or questions.rule, "--rule")
     rows, found = items(source, questions.unit, lang)
     usable, unknown = _usable(votes, rows, found)
+    texts = _written(votes, questions, found)
     where = ", ".join(map(str, votes))
-    if not usable:
+    if not usable and not texts:
         raise InputError(f"{where}: no vote on an item of {source}")
     ballots.need_distinct((vote["rater"] for vote in usable), where)
-    usable = _answers(usable, questions, where)
+    free = {name: q for name, q in questions.questions.items() if q.kind == "free"}
+    usable = [vote for vote in usable if vote["question"] not in free]
+    usable = _answers(usable, questions, where) if usable else []
     counted: dict[str, dict[str, Counter[str]]] = defaultdict(lambda: defaultdict(Counter))
+    raters: dict[str, set[str]] = defaultdict(set)
     for vote in usable:
-        counted[vote["item"]][vote["question"]][vote["label"]] += 1
+        many = vote["question"] in questions.questions
+        many = many and questions.questions[vote["question"]].kind != "one"
+        labels = vote["label"].split(JOINED) if many else [vote["label"]]
+        counted[vote["item"]][vote["question"]].update(labels)
+        raters[vote["item"]].add(vote["rater"])
     asked = list(dict.fromkeys(vote["question"] for vote in usable))
     models = {
-        q: _modelled([v for v in usable if v["question"] == q], model) for q in asked if model
+        q: _modelled([v for v in usable if v["question"] == q], model)
+        for q in asked
+        if model and (q not in questions.questions or questions.questions[q].kind == "one")
     }
     step = f"validate/{VERSION}|{questions.name}@{questions.hash}|rule:{decide.text}"
     step += f"|model:{model}" if model else ""
     counts: Counter[str] = Counter()
+    group = questions.unit == "group"
+    rows = [row | ({"votes": {}, "kept": True, "why": ""} if group else {}) for row in rows]
     for item in found:
         why = _reasons(counted[item.name], asked, questions, decide)
-        counts["left out" if why else "kept"] += 1
+        wrote = {name: texts[item.name, name] for name in free if (item.name, name) in texts}
+        why += [f"{q}: nobody wrote it" for q in free if free[q].needed and q not in wrote]
+        dissolved = "dissolved" if group else "left out"
+        counts[dissolved if why else "kept"] += 1
         for at in item.rows:
             old = rows[at]
             values: Row = {
                 "votes": {q: dict(sorted(counted[item.name][q].items())) for q in asked},
-                "kept": not why,
+                "kept": group or not why,
                 "why": "; ".join(why),
+                **{name: (wrote.get(name) or [""])[0] for name in free},
             }
-            for question, labels in models.items():
-                label, probability = labels.get(item.name, ("", None))
+            for question, labels_of in models.items():
+                label, probability = labels_of.get(item.name, ("", None))
                 values |= {f"{question}_model": label, f"{question}_model_p": probability}
             rows[at] = old | values | {tables.HISTORY: tables.history([old], step)}
+        if group:
+            _regroup(rows, item, questions, counted[item.name], len(raters[item.name]), bool(why))
     extra = [f"{q}_model{end}" for q in models for end in ("", "_p")]
-    columns = tables.columns(rows, [*COLUMNS, *extra])
+    columns = tables.columns(rows, [*free, *COLUMNS, *extra])
     foreign = [q for q in asked if q not in questions.questions]
-    answers = {q: set(one.answers.values()) for q, one in questions.questions.items()}
+    known = {q: set(one.answers.values()) for q, one in questions.questions.items()}
     odd = Counter(
-        v["label"] for v in usable if v["label"] not in answers.get(v["question"], {v["label"]})
+        v["label"]
+        for v in usable
+        if known.get(v["question"]) and not set(v["label"].split(JOINED)) <= known[v["question"]]
     )
-    return Kept(rows, columns, dict(counts), unknown, foreign, odd)
+    several = Counter(name for (_, name), those in texts.items() if len(those) > 1)
+    return Kept(rows, columns, dict(counts), unknown, foreign, odd, dict(several))
+
+
+def _written(
+    votes: Sequence[str | Path], questions: Questions, found: Sequence[Item]
+) -> dict[tuple[str, str], list[str]]:
+    """Collect the texts that people wrote: (item, question) -> texts, each once."""
+    free = {name for name, question in questions.questions.items() if question.kind == "free"}
+    named = {item.name for item in found}
+    texts: dict[tuple[str, str], list[str]] = defaultdict(list)
+    for path in votes if free else ():
+        for _, row in tables.read(path):
+            item, question = cell_text(row.get("item")), cell_text(row.get("question"))
+            text = cell_text(row.get("text")) or cell_text(row.get("label"))
+            if question in free and item in named and text and text not in texts[item, question]:
+                texts[item, question].append(text)
+    return {key: those for key, those in texts.items() if those}
+
+
+def _regroup(
+    rows: list[Row],
+    item: Item,
+    questions: Questions,
+    counted: Mapping[str, Counter[str]],
+    raters: int,
+    dissolved: bool,
+) -> None:
+    """Give members that people took out of a group, or all of a dissolved one, their own groups."""
+    column = str(tables.column(rows[item.rows[0]], _MEMBER))
+    named = next((q for q, one in questions.questions.items() if one.kind == "members"), "")
+    out = {
+        item.texts[int(number)]
+        for number, n in counted.get(named, Counter()).items()
+        if number.isdecimal() and 0 < int(number) < len(item.texts) and 2 * n > raters
+    }
+    out |= set(item.texts[1:]) if dissolved else set()
+    own = [at for at in item.rows if cell_text(rows[at].get(column)) not in out]
+    for text in out:
+        places = [at for at in item.rows if cell_text(rows[at].get(column)) == text]
+        first = rows[places[0]]
+        name = f"group-{digest([text], 8)}" if cell_text(first.get("respondent")) else first["id"]
+        for at in places:
+            more = {"group": name, "group_size": len(places), "medoid": at == places[0]}
+            why = rows[at]["why"] or f"taken out of {item.name}"
+            rows[at] = rows[at] | more | {"similarity": 1.0, "contradicts": "", "why": why}
+    for at in own:
+        rows[at] = rows[at] | {"group_size": len(own)}
 
 
 def meant(question: str, label: str, name: str = "") -> str:
@@ -511,7 +754,7 @@ def meant(question: str, label: str, name: str = "") -> str:
         alone = bool(name) and question == ballots.ALONE and len(asked) == 1
         own = next(iter(asked.values())) if alone else asked.get(question)
         if own is not None:
-            return own.answers.get(_fold(label), label)
+            return own.read(label) or label
     return label
 
 
@@ -522,6 +765,8 @@ def _reasons(
     why = []
     for name in asked:
         known = questions.questions.get(name)
+        if known is not None and not known.keep:
+            continue
         one = counted.get(name, Counter())
         kept, reason = rule.decide(
             sum(one[label] for label in (known.keep if known else ("yes",))), one.total()
@@ -545,8 +790,9 @@ def _answers(votes: list[Row], questions: Questions, where: str) -> list[Row]:
     known = labels & only.answers.keys() and "yes" not in labels - only.answers.keys()
     if known and there == {ballots.ALONE} and len(questions.questions) == 1:
         there, votes = {name}, [vote | {"question": name} for vote in votes]
-    missing = [name for name in questions.questions if name not in there]
-    if missing and len(missing) < len(questions.questions):
+    decides = [name for name, question in questions.questions.items() if question.keep]
+    missing = [name for name in decides if name not in there]
+    if missing and len(missing) < len(decides):
         raise InputError(f"{where}: no vote on {missing[0]!r}, which {questions.name!r} asks, too")
     for name in registry.names(FOLDER) if missing and there else ():
         if shared := there & load(name).questions.keys():
@@ -555,8 +801,8 @@ def _answers(votes: list[Row], questions: Questions, where: str) -> list[Row]:
                 f"{questions.name!r}; give --questions {name}"
             )
     return [
-        vote | {"label": meant(vote["question"], vote["label"], questions.name)}
-        if vote["question"] in questions.questions
+        vote | {"label": own.read(vote["label"]) or vote["label"]}
+        if (own := questions.questions.get(vote["question"]))
         else vote
         for vote in votes
     ]

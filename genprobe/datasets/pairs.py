@@ -24,7 +24,7 @@ from dataclasses import dataclass, replace
 from pathlib import Path
 from typing import Any
 
-from genprobe.datasets import bbq, choices, statements, templates
+from genprobe.datasets import bbq, choices, identities, statements, templates
 from genprobe.errors import Caution, InputError
 from genprobe.files import Row, numbered_rows
 from genprobe.files.cells import Notes, Problems, cell_json, cell_sentence, cell_text
@@ -113,6 +113,11 @@ def load(source: str, langs: Sequence[str] | None = None, prefix: str = "") -> F
         raise InputError(
             f"{source}: the column {one!r} also needs {others}; columns: {', '.join(head)}; "
             "see docs/preferences.md"
+        )
+    if layout is None and {"identity", "attribute"} <= there and "text" not in there:
+        raise InputError(
+            f"{source}: groups and what is said of them, but no pairs of sentences; make these "
+            f"with `genprobe dataset pair {path.name} -o pairs.csv`"
         )
     notes = Notes()
     if choices.is_table(head):
@@ -274,8 +279,10 @@ def _table(
     guessed: dict[str, list[str]] = {}  # language that was assumed -> its sentences
     rows: dict[tuple[str, str], list[int]] = {}  # (pair, language) -> numbers of its rows
     problems = Problems(path)
-    versions = _versions([_plain(name) for name in next(numbered_rows(path))[1]], layout)
-    for number, row, cells, version in _read(path, versions):
+    heads = list(next(numbered_rows(path))[1])
+    versions = _versions([_plain(name) for name in heads], layout)
+    _tell_unread(heads, layout, versions, notes)
+    for number, row, cells, version in _read(path, versions, notes):
         at = f"{path}, row {number}"
         with problems.at():
             only = _only([w for w in wanted or () if w not in versions]) or layout.lang
@@ -350,7 +357,9 @@ def _tell_guessed(
             notes.add(Caution(f"no column gives the language: assumed {lang}, {why}"))
 
 
-def _read(path: Path, versions: dict[str, dict[str, str]]) -> Iterator[tuple[int, Row, Row, str]]:
+def _read(
+    path: Path, versions: dict[str, dict[str, str]], notes: Notes
+) -> Iterator[tuple[int, Row, Row, str]]:
     """Yield the rows of a table: number, row, cells under plain names, language of the version.
 
     A table may have versions of its sentences in additional columns, named after the language:
@@ -364,7 +373,10 @@ def _read(path: Path, versions: dict[str, dict[str, str]]) -> Iterator[tuple[int
         own = {name: value for name, value in row.items() if _plain(name) not in others}
         yield number, own, cells, ""
         for lang, columns in versions.items():
-            if all(cell_text(cells.get(column)) for column in columns.values()):
+            filled = [bool(cell_text(cells.get(column))) for column in columns.values()]
+            if any(filled) and not all(filled):
+                notes.add(f"only one of the two sentences in {lang}, left out", number)
+            if all(filled):
                 other = cells | {ours: cells[column] for ours, column in columns.items()}
                 yield number, own | {named[k]: other[k] for k in columns}, other, lang
 
@@ -378,8 +390,30 @@ def _versions(names: Collection[str], layout: _Layout) -> dict[str, dict[str, st
         if head == name or not set(columns.values()) <= set(names):
             continue
         with contextlib.suppress(InputError):  # the columns stay what they are: further columns
-            found.setdefault(packs.language_code(head, mixed=True), columns)
+            found.setdefault(_language(head, None), columns)
     return found
+
+
+def _tell_unread(
+    heads: Collection[str], layout: _Layout, versions: dict[str, dict[str, str]], notes: Notes
+) -> None:
+    """Note columns that look like sentences in another language and are not read.
+
+    Note also languages of versions that genprobe does not know, as they may be no languages.
+    """
+    for lang, columns in versions.items():
+        if lang not in {*registry.names("languages"), MIXED}:
+            notes.add(
+                f"{columns[layout.pro]} is read as the language {lang!r}, not one of genprobe's"
+            )
+    taken = {layout.pro, layout.anti, *(c for two in versions.values() for c in two.values())}
+    tropes = {"pro", "anti", "trope"} if layout.pro.startswith("pro") else set()
+    ends = {layout.pro, layout.anti, *tropes}
+    both = f"CODE_{layout.pro} and CODE_{layout.anti}"
+    for head in heads:
+        name = _plain(head)
+        if name not in taken and any(name.endswith(f"_{end}") for end in ends):
+            notes.add(f"the column {head!r} is not read; sentences in a language need {both}")
 
 
 def _extra(row: Row, ours: Collection[str | None]) -> dict[str, JSON]:
@@ -404,10 +438,12 @@ def _sentences(
         columns["unrelated"] = "unrelated"
     texts = {role: _text(cells, column, notes, number, at) for role, column in columns.items()}
     if layout.identity:
-        frame = _frame(lang, at)
-        identity = f"{prefix} {_text(cells, layout.identity, notes, number, at)}".strip()
+        words = identities.load(lang)
+        identity = _text(cells, layout.identity, notes, number, at)
+        if prefix:
+            identity = f"{prefix} {_inside(identity, lang, notes, number)}"
         texts = {
-            role: frame.replace("{identity}", identity).replace("{attribute}", text.rstrip("."))
+            role: words.say(identity, words.link.replace("{attribute}", text.rstrip(".")))
             for role, text in texts.items()
         }
         return {role: text[:1].upper() + text[1:] for role, text in texts.items()}
@@ -416,16 +452,21 @@ def _sentences(
     identity = cell_text(cells.get("identity"))
     if not identity:
         notes.add("no 'identity': the sentence after the prefix keeps its capital letter", number)
+        return {role: f"{prefix} {text}" for role, text in texts.items()}
+    identity = _inside(identity, lang, notes, number)
     return {role: _prefixed(prefix, text, identity) for role, text in texts.items()}
 
 
-def _frame(lang: str, at: str) -> str:
-    """Read a language's template of a sentence with {identity} and {attribute}."""
-    path = registry.PROMPTS / "pairs.toml"
-    frame = packs.read_toml(path).get("identity", {}).get(lang)
-    if not isinstance(frame, str):
-        raise InputError(f"{at}: no sentence for identities in {lang!r} ({path.name}, [identity])")
-    return frame
+def _inside(identity: str, lang: str, notes: Notes, number: int) -> str:
+    """Write an identity as it stands after a prefix; note a capital that may not belong there."""
+    written, certain = identities.inside(identity, lang)
+    if not certain:
+        notes.add(
+            f"{written!r} keeps its capital after the prefix, as it may be a name; if it is none, "
+            "write the identity in small letters",
+            number,
+        )
+    return written
 
 
 def _row_language(cells: Row, only: str, notes: Notes, number: int, at: str) -> str:
@@ -466,9 +507,8 @@ def _is_number(text: str) -> bool:
 def _prefixed(prefix: str, sentence: str, identity: str) -> str:
     """Put a prefix before a sentence: `Women are kind.` -> `African women are kind.`.
 
-    The sentence's first letter becomes small only if `identity` is written so: otherwise it may be
-    a name, and keeps its capital.
+    identity: as it stands inside a sentence.
     """
-    if identity[:1].islower() and sentence[: len(identity)].lower() == identity.lower():
+    if sentence[: len(identity)].lower() == identity.lower():
         sentence = identity + sentence[len(identity) :]
     return f"{prefix} {sentence}"

@@ -26,6 +26,8 @@ from genprobe.resources import packs, registry
 
 REPO = "LanguageShades/BiasShades"
 _SENTENCES = "_biased_sentences"
+_REGIONS = "stereotype_valid_regions"
+_NO_REGION = "(not a region)"
 _KNOWN = {"index", "subset", "bias_type", "type", "stereotyped_entity", "stereotype_valid_langs"}
 
 
@@ -72,6 +74,8 @@ class _Reader:
         for name in shared:
             value = _blank(row.get(name))
             extra[name] = [*cell_list(value)] if value.startswith("[") else value
+            if name == _REGIONS:
+                extra[name] = self.regions(value, number)
         if "stereotype_origin_langs" in row:
             extra["stereotype_origin_langs"] = list(
                 self.langs(row["stereotype_origin_langs"], number)
@@ -136,6 +140,19 @@ class _Reader:
                 )
                 codes.append(name)
         return tuple(dict.fromkeys(codes))
+
+    def regions(self, cell: str, number: int) -> list[JSON]:
+        """Return the codes of a list of regions, each once, in the order of the list."""
+        codes: dict[str, None] = {}
+        for name in cell_list(cell):
+            code = _spellings("regions").get(_key(name), name)
+            if code == _NO_REGION:
+                self.notes.add(f"region {name!r} is none, left out", number)
+                continue
+            if code != name:
+                self.respelled["region", name, code] += 1
+            codes[code] = None
+        return [*codes]
 
     def valid_in(self, cell: object, number: int) -> tuple[str, ...]:
         codes: list[str] = []

@@ -17,7 +17,7 @@ from typing import Any
 from genprobe.errors import Caution, InputError
 from genprobe.files import Row, numbered_rows
 from genprobe.files.cells import Notes, Problems, cell_json, cell_list, cell_sentence, cell_text
-from genprobe.linguistics import contradict
+from genprobe.linguistics import articles, contradict
 from genprobe.records import JSON, Statement, digest
 from genprobe.resources import packs, registry
 from genprobe.resources.packs import SLOT
@@ -69,9 +69,14 @@ def load(source: str, langs: Sequence[str] | None = None) -> tuple[list[Statemen
     return templates, notes.lines()
 
 
-def fill(template: str, filler: str) -> str:
-    """Fill the slot of a template, and capitalise the first letter of the sentence."""
-    sentence = template.replace(SLOT, filler)
+def fill(template: str, filler: str, lang: str = "") -> str:
+    """Fill the slot of a template, and capitalise the first letter of the sentence.
+
+    lang: the language, by whose rules the article before the slot changes (a, an).
+    """
+    before, _, after = template.partition(SLOT)
+    before, _ = articles.before(before, filler, articles.load(lang))
+    sentence = f"{before}{filler}{after}"
     return sentence[:1].upper() + sentence[1:]
 
 
@@ -136,8 +141,8 @@ def read(path: Path) -> list[Statement]:
                     {
                         "domain": domains()[subdomain],
                         "subdomain": subdomain,
-                        "prototypical": fill(text, row["prototypical"]),
-                        "counter": fill(text, row["counter"]),
+                        "prototypical": fill(text, row["prototypical"], path.stem),
+                        "counter": fill(text, row["counter"], path.stem),
                     },
                 )
             )
@@ -265,7 +270,8 @@ def _row(
         "subdomain": subdomain,
     }
     for column in ("prototypical", "counter"):
-        extra[column] = _filled(text, cells.get(column), columns.get(column, ""), notes, number)
+        name = columns.get(column, "")
+        extra[column] = _filled(text, cells.get(column), name, lang, notes, number)
     taken = set(columns.values())
     return _statement(
         cell_text(cells.get("id")) or digest([lang, text], 12),
@@ -277,7 +283,7 @@ def _row(
     )
 
 
-def _filled(template: str, value: object, column: str, notes: Notes, number: int) -> str:
+def _filled(template: str, value: object, column: str, lang: str, notes: Notes, number: int) -> str:
     """Return the sentence of a cell, or the template filled with the cell's first filler."""
     text = cell_sentence(value, notes, number)
     before, after = (part.strip(" .!?").casefold() for part in template.split(SLOT))
@@ -286,4 +292,4 @@ def _filled(template: str, value: object, column: str, notes: Notes, number: int
     if not text or column.strip().lower().endswith(_SENTENCES) or (whole and before + after):
         return text
     fillers = cell_list(text)
-    return fill(template, fillers[0]) if fillers else ""
+    return fill(template, fillers[0], lang) if fillers else ""

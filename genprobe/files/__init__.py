@@ -6,6 +6,7 @@ InputError: one line that names the place.
 
 from __future__ import annotations
 
+import codecs
 import contextlib
 import csv
 import datetime
@@ -287,7 +288,8 @@ def write_rows(
     error, including Ctrl-C.
 
     JSONL is exact (but a number that is not finite becomes null). In CSV and Parquet, half of a
-    surrogate pair becomes U+FFFD. CSV is made for spreadsheets: a text (never a number) that a
+    surrogate pair becomes U+FFFD. CSV is made for spreadsheets: it begins with a byte order mark,
+    without which Excel reads it in the code page of the machine, and a text (never a number) that a
     spreadsheet would run as a formula, because it starts with `=`, `+`, `-`, `@`, tab or a line
     end, gets an apostrophe before it, which `read_rows` removes; null is an empty cell, and a list
     is written as JSON. In Parquet an object is written as JSON, and the first rows decide the type
@@ -469,6 +471,7 @@ class _CsvWriter(_Writer):
 
     def _header(self) -> None:
         if not self.headed and self.columns is not None:
+            self.file.write(codecs.BOM_UTF8)
             self.csv.writerow([escape(name) for name in self.columns])
             self.headed = True
 

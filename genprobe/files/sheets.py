@@ -1,4 +1,4 @@
-"""CSV files that people edit in a spreadsheet: written and read back with every text unchanged.
+"""Files that people edit in a spreadsheet: written as CSV, read back with every text unchanged.
 
 By its first characters, a spreadsheet takes a cell for a formula, a number, a date or a truth
 value. A cell that is safe when the file is written may not be so any more after someone edits the
@@ -19,7 +19,7 @@ from dataclasses import dataclass
 from pathlib import Path
 
 from genprobe.errors import InputError
-from genprobe.files import door
+from genprobe.files import door, workbooks
 from genprobe.files.limits import limit
 from genprobe.records import digest
 from genprobe.text import nfc
@@ -115,12 +115,14 @@ class Sheet:
 
 
 def read(path: Path, heads: Iterable[str]) -> Sheet:
-    """Read a CSV file that any spreadsheet may have saved.
+    """Read a file that any spreadsheet may have saved: CSV, or a workbook (its first sheet).
 
-    The file may be in UTF-8 or UTF-16, with or without a BOM, and separated by commas, semicolons
-    or tabs. heads: names of columns that it should have, by which the separator is recognised.
-    Raises InputError if it is not text.
+    CSV may be in UTF-8 or UTF-16, with or without a BOM, and separated by commas, semicolons or
+    tabs. heads: names of columns that it should have, by which the separator is recognised.
+    Raises InputError if it is neither.
     """
+    if _is_zip(path):
+        return _sheet([[_text(cell) for cell in line] for line in workbooks.lines(path)])
     csv.field_size_limit(max(limit("field"), csv.field_size_limit()))
     text = _decoded(path)
     wanted = {head_key(head) for head in heads}
@@ -134,6 +136,10 @@ def read(path: Path, heads: Iterable[str]) -> Sheet:
         records = list(csv.reader(io.StringIO(text, newline=""), delimiter=separator))
     except csv.Error as error:
         raise InputError(f"{path}: not CSV ({error})") from None
+    return _sheet(records)
+
+
+def _sheet(records: list[list[str]]) -> Sheet:
     head, *body = records or [[]]
     rows = [
         (number, cells + [""] * (len(head) - len(cells)))
@@ -141,6 +147,23 @@ def read(path: Path, heads: Iterable[str]) -> Sheet:
         if any(cell.strip() for cell in cells)
     ]
     return Sheet(head, rows)
+
+
+def _text(cell: object) -> str:
+    """Return a cell of a workbook as CSV would have it: 1 and not 1.0, true and not True."""
+    if isinstance(cell, bool):
+        return str(cell).lower()
+    if isinstance(cell, float) and cell.is_integer():
+        return str(int(cell))
+    return str(cell)
+
+
+def _is_zip(path: Path) -> bool:
+    try:
+        with door.reading(path) as file:
+            return file.read(len(workbooks.MAGIC)) == workbooks.MAGIC
+    except OSError as error:
+        raise InputError(f"{path}: cannot be read ({error.strerror})") from None
 
 
 def head_key(head: str) -> str:
@@ -153,8 +176,6 @@ def _decoded(path: Path) -> str:
         raw = door.content(path)
     except OSError as error:
         raise InputError(f"{path}: cannot be read ({error.strerror})") from None
-    if raw.startswith(b"PK\x03\x04"):
-        raise InputError(f"{path}: is a workbook (.xlsx, .ods); save it as CSV, in UTF-8")
     if raw.startswith((b"\xff\xfe", b"\xfe\xff")):
         name = "utf-16"
     elif b"\0" in raw[:2]:  # the first column name is ASCII
