@@ -26,6 +26,7 @@ from genprobe.curation import tables
 from genprobe.errors import InputError
 from genprobe.files import Row, disk, sheets
 from genprobe.files.cells import cell_text
+from genprobe.limits import parsed
 from genprobe.outcomes import votes as ballots
 from genprobe.records import digest, fits
 from genprobe.resources import packs, registry
@@ -308,7 +309,7 @@ def collect(paths: Sequence[str | Path], key: str | Path) -> tuple[list[Row], li
     InputError for files that are not such sheets, or not the key.
     """
     try:
-        known = json.loads(packs.read_text(Path(key)))
+        known = parsed(packs.read_text(Path(key)))
         if not fits(known, dict[str, Any]) or not isinstance(known["questions"], str):
             raise TypeError
         questions, codes = load(known["questions"]), known["rows"]
@@ -319,8 +320,8 @@ def collect(paths: Sequence[str | Path], key: str | Path) -> tuple[list[Row], li
                 raise TypeError
             if type(row["repeat"]) not in (bool, int):
                 raise TypeError
-    except (ValueError, KeyError, TypeError, RecursionError):
-        raise InputError(f"{key}: is not the key of an export") from None
+    except (ValueError, KeyError, TypeError) as error:
+        raise InputError(f"{key}: is not the key of an export ({error})") from None
     votes: list[Row] = []
     problems: list[str] = []
     if questions.hash != known["hash"]:
