@@ -16,6 +16,7 @@ from dataclasses import dataclass, field
 from typing import Any, Self
 
 from genprobe.errors import RunError
+from genprobe.limits import parsed
 
 JSON = str | int | float | bool | None | list["JSON"] | dict[str, "JSON"]
 
@@ -45,10 +46,8 @@ class Record:
     def from_json(cls, line: str | bytes) -> Self:
         """Parse one line. Raises RunError for anything that is not exactly this record."""
         try:
-            # Given bytes, json would first detect their encoding.
-            text = line.decode("ascii") if isinstance(line, bytes) and line.isascii() else line
-            row = json.loads(text)
-        except (ValueError, RecursionError) as error:
+            row = parsed(line)
+        except ValueError as error:
             raise RunError(f"not a line of JSON ({error})") from None
         if not isinstance(row, dict):
             raise RunError(f"a {cls.__name__} is an object, not {type(row).__name__}")

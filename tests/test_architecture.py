@@ -27,7 +27,7 @@ FLOORS = (
     ("resources",),
     ("files",),
     ("records", "statistics"),
-    ("text",),
+    ("text", "limits"),
     ("errors", "_version"),
 )
 FLOOR = {room: level for level, rooms in enumerate(FLOORS) for room in rooms}

@@ -16,8 +16,8 @@ import pages
 import pytest
 
 import docs
+from genprobe import limits
 from genprobe.commands import cli
-from genprobe.files import limits
 
 ROOT = Path(__file__).parents[1]
 # Of runs/ its own page alone: the runs that somebody made there have pages, too.

@@ -11,11 +11,11 @@ from pathlib import Path
 import pytest
 from click.testing import CliRunner
 
-from genprobe import files
+from genprobe import files, limits
 from genprobe.commands import cli
 from genprobe.curation import tables
 from genprobe.errors import GenprobeError, InputError
-from genprobe.files import disk, door, limits
+from genprobe.files import disk, door
 from genprobe.runs.run import Run
 
 ROOT = Path(__file__).parents[1] / "genprobe"

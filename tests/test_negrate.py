@@ -79,7 +79,10 @@ def test_a_table_by_hand():
     stories = one(frame, "negative-stories")
     assert (stories.value, stories.n) == (11 / 24, 24)
     assert stories.excluded == {"failed": 3, "missing": 2, "unjudged": 1, "language": 5}
-    assert stories.bounds == [11 / 35, 22 / 35]  # eleven that failed or do not count could be either
+    assert stories.bounds == [
+        11 / 35,
+        22 / 35,
+    ]  # eleven that failed or do not count could be either
 
 
 def test_domains_pool_templates_and_two_wordings_are_two_templates():

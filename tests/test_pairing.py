@@ -179,7 +179,7 @@ def test_the_chain_from_a_survey_to_a_score(tmp_path):
     assert [line.split("|")[0] for line in rows[0]["history"]] == ["extract/1", "group/3", "pair/1"]
     found, _ = pairs.load(str(at["p"]), None)
     assert [s.text for s in found if s.role == "contrast"] == [row["anti"] for row in rows]
-    found, notes = pairs.load(str(at["p"]), None, prefix="African")
+    found, _ = pairs.load(str(at["p"]), None, prefix="African")
     assert [s.text for s in found if s.role == "original"] == [
         "African women are smart.",
         "African Igbo people are business minded.",

@@ -14,7 +14,6 @@ from __future__ import annotations
 import contextlib
 import datetime
 import hashlib
-import json
 import os
 import urllib.error
 import urllib.parse
@@ -27,9 +26,9 @@ from genprobe import files, tasks
 from genprobe._version import __version__
 from genprobe.engines import Engine
 from genprobe.errors import Caution, InputError
-from genprobe.files import cells, disk, door
-from genprobe.files.limits import exceeded, limit
+from genprobe.files import cells, disk
 from genprobe.judges import Item, Judge, llm, verdicts
+from genprobe.limits import exceeded, limit, parsed
 from genprobe.resources import licences, packs, registry
 from genprobe.resources.licences import Labelled, Licence, Measured
 from genprobe.tasks.pipeline import Note, Progress, quiet
@@ -247,7 +246,7 @@ def texts_in(path: Path) -> Iterator[str]:
     stack: list[Any]
     if path.suffix == ".json":
         try:
-            stack = [json.loads(door.content(path))]
+            stack = [parsed(packs.read_text(path))]
         except (ValueError, RecursionError) as error:
             raise InputError(f"{path}: not JSON ({error})") from None
     else:

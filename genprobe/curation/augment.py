@@ -27,6 +27,7 @@ from genprobe.errors import InputError
 from genprobe.files import Row
 from genprobe.files.cells import cell_text
 from genprobe.judges import Item, refusal
+from genprobe.limits import parsed
 from genprobe.linguistics import thoughts
 from genprobe.records import Request, Response
 from genprobe.resources import packs, registry
@@ -298,8 +299,10 @@ def _read(reply: Response | None, prompts: Prompts, where: str, done: Augmented)
 def _json(text: str) -> list[Any] | None:
     inner = re.sub(r"\A\s*```\w*|```\s*\Z", "", text)
     try:
-        found = json.loads(inner)
+        found = parsed(inner)
     except ValueError:
+        return None
+    if not isinstance(found, list | dict):
         return None
     rows = (
         found

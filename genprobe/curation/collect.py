@@ -31,6 +31,7 @@ from genprobe.curation import tables
 from genprobe.errors import InputError
 from genprobe.files import Row, disk, door
 from genprobe.files.cells import cell_text
+from genprobe.limits import parsed
 from genprobe.records import digest, fits
 from genprobe.resources import packs, registry
 
@@ -597,9 +598,9 @@ def _deleted(folder: Path) -> dict[str, Any]:
     if not path.exists():
         return {}
     try:
-        found = json.loads(packs.read_text(path))
+        found = parsed(packs.read_text(path))
         return {"salt": str(found["salt"]), "codes": frozenset(map(str, found["codes"]))}
-    except (ValueError, KeyError, TypeError, RecursionError):
+    except (ValueError, KeyError, TypeError):
         raise InputError(
             f"{path}: damaged; restore it from a copy, as answers that were deleted would come back"
         ) from None

@@ -29,6 +29,7 @@ from genprobe.errors import InputError
 from genprobe.files import Row, door, escape, read_rows, unescape
 from genprobe.files.cells import cell_text
 from genprobe.files.disk import replace_bytes
+from genprobe.limits import parsed
 from genprobe.records import digest
 from genprobe.resources import packs, registry
 from genprobe.text import many
@@ -245,8 +246,8 @@ def _read_rows_of(data: Row, where: str, rows: dict[str, Row]) -> None:
 
 def _tasks(path: Path) -> list[Row]:
     try:
-        found = json.loads(packs.read_text(path))
-    except (ValueError, RecursionError) as error:
+        found = parsed(packs.read_text(path))
+    except ValueError as error:
         raise InputError(f"{path}: not JSON ({error})") from None
     if not isinstance(found, list) or not all(isinstance(one, dict) for one in found):
         raise InputError(f"{path}: not a list of tasks, as Label Studio exports it (JSON)")
@@ -257,9 +258,9 @@ def _whole(text: object, where: str) -> list[Row]:
     if text is None:
         return []  # the task was not written by `write`: it has votes only
     try:
-        found = json.loads(str(text))
-    except (ValueError, RecursionError):
-        raise InputError(f"{where}: {_ROW!r} is no longer JSON") from None
+        found = parsed(str(text))
+    except ValueError as error:
+        raise InputError(f"{where}: {_ROW!r} is no longer JSON ({error})") from None
     if not isinstance(found, list):
         raise InputError(f"{where}: {_ROW!r} is no list of rows")
     return [row for row in found if isinstance(row, dict)]
@@ -607,8 +608,8 @@ def _said_about(given: Mapping[str, str], question: collect.About) -> str:
 
 def _history(text: str) -> list[str]:
     try:
-        found = json.loads(text)
-    except (ValueError, RecursionError):
+        found = parsed(text)
+    except ValueError:
         found = None
     if not isinstance(found, list) or not all(isinstance(line, str) for line in found):
         raise InputError(f"'genprobe_history' is no list of texts: {text[:60]!r}")

@@ -21,7 +21,6 @@ is not, that have a text at or above the threshold.
 
 from __future__ import annotations
 
-import json
 import re
 import unicodedata
 from collections import defaultdict
@@ -35,6 +34,7 @@ from genprobe.curation import alike, tables
 from genprobe.errors import InputError
 from genprobe.files import Row, door
 from genprobe.files.cells import cell_text
+from genprobe.limits import parsed
 from genprobe.linguistics import identify, negated
 from genprobe.records import digest
 from genprobe.resources import registry
@@ -459,7 +459,7 @@ def _embedded(model: str, texts: Sequence[str]) -> Any:
             found = _mean_of_tokens(str(folder), texts)
     except ImportError as error:
         raise InputError(f"{model}: needs {error.name}; install it with pip") from None
-    except (OSError, ValueError, KeyError) as error:
+    except (OSError, ValueError, LookupError, TypeError, AttributeError) as error:
         reason = (str(error).splitlines() or [type(error).__name__])[0]
         raise InputError(f"{model}: no embeddings can be made ({reason})") from None
     vectors = np.asarray(found, dtype=np.float32)
@@ -493,14 +493,14 @@ def _mean_pooled(folder: Path) -> bool:
     if _says(folder / "modules.json", "Dense"):
         return False
     path = folder / "1_Pooling" / "config.json"
-    said = json.loads(door.content(path)) if path.is_file() else {}
+    said = parsed(door.content(path)) if path.is_file() else {}
     older = {name for name, on in said.items() if name.startswith("pooling_mode_") and on is True}
     return said.get("pooling_mode") == "mean" or older == {"pooling_mode_mean_tokens"}
 
 
 def _no_code(folder: Path) -> None:
     """Raise ValueError if a folder names classes of its own: version 5 imports them unasked."""
-    for module in json.loads(door.content(folder / "modules.json")):
+    for module in parsed(door.content(folder / "modules.json")):
         if not str(module["type"]).startswith("sentence_transformers."):
             raise ValueError(f"modules.json names code of its own: {module['type']}")
 

@@ -23,6 +23,7 @@ from genprobe.errors import InputError
 from genprobe.files import Row, door, workbooks
 from genprobe.files.cells import cell_text
 from genprobe.files.disk import replace_bytes
+from genprobe.limits import parsed
 from genprobe.records import digest
 from genprobe.resources import packs
 
@@ -203,8 +204,8 @@ def columns(rows: Iterable[Mapping[str, Any]], last: Sequence[str] = ()) -> list
 def _history(value: object, where: str) -> list[str]:
     if isinstance(value, str) and value.startswith("["):
         try:
-            value = json.loads(value)
-        except (ValueError, RecursionError):
+            value = parsed(value)
+        except ValueError:
             raise InputError(f"{where}: 'history' is not a list of texts") from None
     if isinstance(value, list | tuple) and all(isinstance(line, str) for line in value):
         return list(value)

@@ -29,6 +29,7 @@ from genprobe.curation import tables
 from genprobe.errors import InputError
 from genprobe.files import Row, disk, door, sheets
 from genprobe.files.cells import cell_text
+from genprobe.limits import parsed
 from genprobe.outcomes import votes as ballots
 from genprobe.records import digest, fits
 from genprobe.resources import packs, registry
@@ -223,7 +224,7 @@ def published(questions: Questions, folder: str | Path) -> tuple[Questions, list
         raise InputError(f"{folder}: no {_STUDY}, as RuBia's repository has")
     door.need_own(path.parent)
     try:
-        found = json.loads(packs.read_text(path))
+        found = parsed(packs.read_text(path))
     except (ValueError, RecursionError):
         found = None
     if not fits(found, dict[str, list[str]]):
@@ -474,7 +475,7 @@ def collect(paths: Sequence[str | Path], key: str | Path) -> tuple[list[Row], li
     key.
     """
     try:
-        known = json.loads(packs.read_text(Path(key)))
+        known = parsed(packs.read_text(Path(key)))
         if not fits(known, dict[str, Any]) or not isinstance(known["questions"], str):
             raise TypeError
         questions, codes = load(_beside(known["questions"], Path(key))), known["rows"]
@@ -485,8 +486,8 @@ def collect(paths: Sequence[str | Path], key: str | Path) -> tuple[list[Row], li
                 raise TypeError
             if type(row["repeat"]) not in (bool, int):
                 raise TypeError
-    except (ValueError, KeyError, TypeError, RecursionError):
-        raise InputError(f"{key}: is not the key of an export") from None
+    except (ValueError, KeyError, TypeError) as error:
+        raise InputError(f"{key}: is not the key of an export ({error})") from None
     votes: list[Row] = []
     problems: list[str] = []
     if questions.hash != known["hash"].partition("+")[0]:  # behind it, the study's wording

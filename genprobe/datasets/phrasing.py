@@ -21,7 +21,19 @@ from genprobe.resources import packs, registry
 ORDINALS = ("first", "second", "third", "fourth", "fifth", "sixth")
 PLACES = (*ORDINALS, "last", "former", "latter", "middle")
 GROUPS = (
-    *("back", "label", "noun", "after", "wrong", "not", "instead", "because", "although", "so", "but"),
+    *(
+        "back",
+        "label",
+        "noun",
+        "after",
+        "wrong",
+        "not",
+        "instead",
+        "because",
+        "although",
+        "so",
+        "but",
+    ),
     *("both", "together", "neither", "none", "unknown", "torn", "question", "other", *PLACES),
 )
 

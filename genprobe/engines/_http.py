@@ -1,7 +1,7 @@
 """Send many requests at once to one server, adapted to its speed; retry after temporary trouble.
 
 Not an engine (the name begins with an underscore). It does not depend on what is asked. No server
-can fill the memory: bodies are read in parts, unpacked here, and refused beyond `files.limits`.
+can fill the memory: bodies are read in parts, unpacked here, and refused beyond `genprobe.limits`.
 """
 
 from __future__ import annotations
@@ -10,7 +10,6 @@ import asyncio
 import contextlib
 import email.utils
 import functools
-import json
 import re
 import ssl
 import time
@@ -25,7 +24,7 @@ import aiohttp
 import tenacity
 
 from genprobe.errors import EngineError, InputError
-from genprobe.files.limits import exceeded, limit
+from genprobe.limits import TooMuch, exceeded, limit, parsed
 from genprobe.records import Failure
 
 MOST = 512  # requests in flight
@@ -69,48 +68,21 @@ class Answer(NamedTuple):
         Lines before it that begin with a colon, sent to keep the connection alive, are skipped.
         Raises ValueError if it is not JSON, InputError if it holds too much to be an answer.
         """
-        content = self.content
-        # Each value but the first has a bracket or comma before it, and takes up to 200 bytes.
-        opened = content.count(b"{") + content.count(b"[")
-        if opened + content.count(b",") > limit("values"):
-            raise exceeded("the answer", "values")
         try:
             try:
-                found = _parsed(content)
+                return parsed(self.content)
+            except TooMuch:
+                raise
             except ValueError:
-                if not (kept := _KEPT.match(content)):
+                if not (kept := _KEPT.match(self.content)):
                     raise
-                found = _parsed(content[kept.end() :])
-        except RecursionError:
-            raise exceeded("the answer", "nesting") from None
-        if opened > limit("nesting") and _deeper(found, limit("nesting")):
-            raise exceeded("the answer", "nesting")
-        return found
+                return parsed(self.content[kept.end() :])
+        except TooMuch as error:
+            raise InputError(f"the answer: {error}") from None
 
     @property
     def text(self) -> str:
         return self.content.decode("utf-8", "replace")
-
-
-def _parsed(content: bytes | bytearray) -> Any:
-    # Decoded here, because the library would also take it for UTF-16.
-    return json.loads(content.decode("utf-8-sig", "surrogatepass"))
-
-
-def _deeper(value: Any, most: int) -> bool:
-    """Tell whether lists and objects are nested deeper than `most`."""
-    level = [value]
-    for _ in range(most + 1):
-        inner: list[Any] = []
-        for one in level:
-            if isinstance(one, dict):
-                inner += one.values()
-            elif isinstance(one, list):
-                inner += one
-        if not inner:
-            return False
-        level = inner
-    return any(isinstance(one, dict | list) for one in level)
 
 
 class Trouble(Exception):

@@ -21,6 +21,7 @@ from genprobe.engines import Options, Sampling, _http
 from genprobe.engines._http import Answer, Times, Trouble
 from genprobe.errors import EngineError, GenprobeError, InputError
 from genprobe.files import bodies
+from genprobe.limits import parsed
 from genprobe.records import Failure, Request, Response, canonical
 
 # The same date as in engines that render templates themselves (`_local.TEMPLATE_DATE`).
@@ -682,10 +683,8 @@ class Choice(NamedTuple):
         """Return the option in a reply; the whole reply if it contains none."""
         if not self.wraps:
             return text
-        import json
-
-        with contextlib.suppress(ValueError, RecursionError):
-            found = json.loads(text)
+        with contextlib.suppress(ValueError):
+            found = parsed(text)
             if isinstance(found, dict) and isinstance(found.get("answer"), str):
                 return str(found["answer"])
         return text

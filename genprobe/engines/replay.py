@@ -18,7 +18,6 @@ A row is matched to a request by one of:
 from __future__ import annotations
 
 import hashlib
-import json
 from collections import Counter
 from collections.abc import Callable, Iterator, Sequence
 from pathlib import Path
@@ -29,6 +28,7 @@ from genprobe._version import __version__
 from genprobe.engines import Identity, Options, Sampling
 from genprobe.errors import InputError, RunError
 from genprobe.files import disk, door
+from genprobe.limits import parsed
 from genprobe.records import Failure, Record, Request, Response
 from genprobe.resources import packs
 from genprobe.runs.spec import refuse_newer
@@ -209,7 +209,7 @@ def _spec(folder: Path) -> dict[str, Any]:
     try:
         text = door.content(folder / "run.json")
         refuse_newer(text, folder)
-        spec = json.loads(text)
+        spec = parsed(text)
     except (OSError, ValueError):
         return {}
     return spec if isinstance(spec, dict) else {}

@@ -25,11 +25,12 @@ from typing import IO, TYPE_CHECKING, Any
 
 from genprobe.errors import InputError
 from genprobe.files import door
-from genprobe.files.limits import exceeded, limit
+from genprobe.limits import exceeded, limit, parsed
 from genprobe.text import many
 
 if TYPE_CHECKING:
     import pandas as pd
+    import pyarrow.parquet as pq
 
 SUFFIXES = {
     ".jsonl": "jsonl",
@@ -48,6 +49,7 @@ _CURES = (
     | {".json": "; write one object a line, as .jsonl"}
 )
 _BATCH = 4096  # rows of Parquet in memory at a time
+_STEP = 8_000_000  # bytes of them that are made Python objects at a time
 
 Row = dict[str, Any]
 
@@ -93,11 +95,14 @@ def read_frame(path: str | os.PathLike[str]) -> pd.DataFrame:
     return pd.DataFrame([row for _, row in numbered], index=numbers, dtype=object)
 
 
-def numbered_rows(path: str | os.PathLike[str]) -> Iterator[tuple[int, Row]]:
+def numbered_rows(
+    path: str | os.PathLike[str], streamed: bool = False
+) -> Iterator[tuple[int, Row]]:
     """Read rows as `read_rows` does, each with its number.
 
     The number is the line in a JSONL file, the row that a spreadsheet shows for a CSV file (the
-    header is row 1), and the count from 1 in a Parquet file.
+    header is row 1), and the count from 1 in a Parquet file. streamed: the rows are not kept, so
+    there may be more of them than the limit `rows`.
     """
     path = Path(path)
     try:
@@ -110,7 +115,7 @@ def numbered_rows(path: str | os.PathLike[str]) -> Iterator[tuple[int, Row]]:
         raise InputError(f"{path}: is a folder, not a file")
     if stat.S_ISREG(status.st_mode) and status.st_size == 0:
         raise InputError(f"{path}: the file is empty")
-    return _not_empty(path, read(path))
+    return _counted(path, read(path), streamed)
 
 
 def _format(path: Path) -> str:
@@ -122,12 +127,15 @@ def _format(path: Path) -> str:
         raise InputError(f"{path}: unknown suffix {path.suffix!r}; known: {known}{cure}") from None
 
 
-def _not_empty(path: Path, rows: Iterator[tuple[int, Row]]) -> Iterator[tuple[int, Row]]:
-    empty = True
-    for row in rows:
-        empty = False
+def _counted(
+    path: Path, rows: Iterator[tuple[int, Row]], streamed: bool
+) -> Iterator[tuple[int, Row]]:
+    count, most = 0, math.inf if streamed else limit("rows")
+    for count, row in enumerate(rows, 1):
+        if count > most:
+            raise exceeded(path, "rows")
         yield row
-    if empty:
+    if not count:
         raise InputError(f"{path}: the file holds no rows")
 
 
@@ -161,15 +169,12 @@ def _lines(path: Path) -> Iterator[str]:
 
 
 def _read_jsonl(path: Path) -> Iterator[tuple[int, Row]]:
-    decode = json.JSONDecoder(object_pairs_hook=_unique).decode
     for number, line in enumerate(_lines(path), 1):
         text = line.strip(" \t\r\n")
         if not text:
             continue
         try:
-            row = decode(text)
-        except RecursionError:
-            raise InputError(f"{path}, line {number}: JSON nested too deeply") from None
+            row = parsed(text, unique=True)
         except ValueError as error:
             raise InputError(f"{path}, line {number}: not a line of JSON ({error})") from None
         if not isinstance(row, dict):
@@ -177,14 +182,6 @@ def _read_jsonl(path: Path) -> Iterator[tuple[int, Row]]:
                 f"{path}, line {number}: a row is a JSON object, not {_json_kind(row)}"
             )
         yield number, row
-
-
-def _unique(pairs: list[tuple[str, Any]]) -> Row:
-    row = dict(pairs)
-    if len(row) < len(pairs):
-        name = _repeated([name for name, _ in pairs])
-        raise ValueError(f"the name {name!r} occurs twice in one object")
-    return row
 
 
 def _json_kind(value: object) -> str:
@@ -207,13 +204,24 @@ def _read_csv(path: Path) -> Iterator[tuple[int, Row]]:
     csv.field_size_limit(max(limit("field"), csv.field_size_limit()))
     lines = _lines(path)
     first = next(lines, "")
-    reader = csv.reader(
-        itertools.chain([first], lines), delimiter=_delimiter(path, first), strict=True
-    )
+    delimiter, size = _delimiter(path, first), 0  # of the row so far, which may have many lines
+    if first.count(delimiter) > limit("values"):
+        raise exceeded(f"{path}, line 1", "values")
+
+    def short() -> Iterator[str]:
+        nonlocal size
+        for text in itertools.chain([first], lines):
+            size += len(text)
+            if size > limit("line"):
+                raise exceeded(f"{path}, line {line}", "line")
+            yield text
+
+    reader = csv.reader(short(), delimiter=delimiter, strict=True)
     header: list[str] = []
     line = 1
     try:
         for number, cells in enumerate(reader, 1):
+            size = 0
             if not header:
                 header = [unescape(unicodedata.normalize("NFC", c.strip())) for c in cells]
                 twice = _repeated(header)
@@ -244,26 +252,76 @@ def _delimiter(path: Path, header: str) -> str:
 
 def _read_parquet(path: Path) -> Iterator[tuple[int, Row]]:
     import pyarrow as pa
-    import pyarrow.parquet as pq
 
     try:
-        file = pq.ParquetFile(door.reading(path))
+        file = _open_parquet(path)
     except (pa.ArrowException, OSError) as error:
         raise InputError(f"{path}: not a Parquet file ({_first_line(error)})") from None
-    done = 0
+    done = unpacked = 0
     with file:
         twice = _repeated(file.schema_arrow.names)
         if twice is not None:
             raise InputError(f"{path}: two columns are called {twice!r}")
         try:
             for batch in file.iter_batches(batch_size=_BATCH):
-                for row in batch.to_pylist():
-                    done += 1
-                    yield done, row
+                step = max(1, batch.num_rows * _STEP // max(1, _weight(batch)))
+                for start in range(0, batch.num_rows, step):
+                    part = batch.slice(start, step)
+                    weight = _weight(part)
+                    if weight > limit("line") * part.num_rows:
+                        raise exceeded(f"{path}, row {done + 1}", "line")
+                    rows = part.to_pylist()
+                    texts = (v for row in rows for v in row.values() if isinstance(v, str))
+                    unpacked += max(weight, sum(map(sys.getsizeof, texts)))
+                    if unpacked > limit("unpacked"):
+                        raise exceeded(path, "unpacked")
+                    for row in rows:
+                        done += 1
+                        yield done, row
         except (pa.ArrowException, OSError, ValueError, OverflowError) as error:
             raise InputError(
                 f"{path}, after row {done}: damaged Parquet ({_first_line(error)})"
             ) from None
+
+
+def _open_parquet(path: Path) -> pq.ParquetFile:
+    """Open a Parquet file in such a way that a text that stands in many rows is held once.
+
+    Raises InputError if the file is larger, unpacked, than the limit, as far as it says so itself.
+    """
+    import pyarrow.parquet as pq
+
+    found = pq.ParquetFile(door.reading(path)).metadata
+    texts, size = set(), 0
+    for group, column in itertools.product(range(found.num_row_groups), range(found.num_columns)):
+        chunk = found.row_group(group).column(column)
+        size += chunk.total_uncompressed_size
+        if "." in chunk.path_in_schema:  # equal values of a list take next to nothing in the file
+            size += 16 * chunk.num_values
+        if size > limit("unpacked"):
+            raise exceeded(path, "unpacked")
+        if chunk.physical_type == "BYTE_ARRAY":
+            texts.add(chunk.path_in_schema)
+    return pq.ParquetFile(door.reading(path), read_dictionary=sorted(texts))
+
+
+def _weight(array: Any) -> int:
+    """Return how many bytes the values of an Arrow array or batch take, about, one by one."""
+    import pyarrow as pa
+    import pyarrow.compute as pc
+
+    if isinstance(array, pa.RecordBatch):
+        return sum(_weight(column) for column in array.columns)
+    if isinstance(array, pa.DictionaryArray):
+        sizes = pc.binary_length(array.dictionary).take(array.indices)
+        return (pc.sum(sizes).as_py() or 0) + 8 * len(array)
+    if isinstance(array, pa.MapArray):
+        return _weight(array.keys) + _weight(array.items)
+    if isinstance(array, pa.StructArray):
+        return sum(_weight(part) for part in array.flatten())
+    if isinstance(array, pa.ListArray | pa.LargeListArray | pa.FixedSizeListArray):
+        return 8 * len(array) + _weight(array.flatten())
+    return int(array.nbytes)
 
 
 def _first_line(error: BaseException) -> str:

@@ -4,7 +4,6 @@ from __future__ import annotations
 
 import contextlib
 import errno
-import json
 import os
 import sys
 from collections.abc import Iterable, Iterator
@@ -14,7 +13,7 @@ from typing import BinaryIO
 
 from genprobe.errors import RunError
 from genprobe.files import door
-from genprobe.files.limits import exceeded, limit
+from genprobe.limits import TooMuch, exceeded, limit, parsed
 
 if sys.platform == "win32":
     import msvcrt
@@ -165,10 +164,14 @@ def whole(file: BinaryIO | FileIO) -> int:
     if end < size or not size:
         return end
     start = _line_start(file, size - 1)
+    if size - start > limit("line"):
+        return size  # whoever reads the line says so
     file.seek(start)
     try:
-        json.loads(file.read(size - start))
-    except (ValueError, RecursionError):
+        parsed(file.read(size - start))
+    except TooMuch:
+        return size
+    except ValueError:
         return start
     return size
 

@@ -20,7 +20,7 @@ from io import BufferedReader, BufferedWriter, FileIO
 from pathlib import Path
 
 from genprobe.errors import InputError
-from genprobe.files.limits import exceeded, limit
+from genprobe.limits import exceeded, limit
 
 # Whether links inside folders are read (never written).
 _follow: contextvars.ContextVar[bool] = contextvars.ContextVar("follow_links", default=False)

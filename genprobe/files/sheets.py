@@ -20,7 +20,7 @@ from pathlib import Path
 
 from genprobe.errors import InputError
 from genprobe.files import door, workbooks
-from genprobe.files.limits import limit
+from genprobe.limits import limit
 from genprobe.records import digest
 from genprobe.text import nfc
 

@@ -10,7 +10,7 @@ from typing import Any
 
 from genprobe.errors import GenprobeError, InputError
 from genprobe.files import door
-from genprobe.files.limits import exceeded, limit
+from genprobe.limits import exceeded, limit
 
 MAGIC = b"PK\x03\x04"  # the first bytes of a zip, which a workbook is
 

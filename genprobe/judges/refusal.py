@@ -258,9 +258,7 @@ class Reader:
 
 def _answers(said: _Said, refusal: _Refusal) -> bool:
     """Return whether a plain answer begins within a phrase and ends after it."""
-    return any(
-        refusal.first <= f.first < refusal.last < f.last for f in said.of(*_SENTENCES)
-    )
+    return any(refusal.first <= f.first < refusal.last < f.last for f in said.of(*_SENTENCES))
 
 
 def _declined(said: _Said) -> list[_Refusal]:

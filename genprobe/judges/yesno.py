@@ -157,9 +157,7 @@ class YesNo:
         return decision.comes_to(Reading(words, way, prompt, words.compared(thought)))
 
 
-def _whole(
-    words: Lexicon, way: probes.Way, prompt: str, reply: str, norm: str
-) -> Verdict | None:
+def _whole(words: Lexicon, way: probes.Way, prompt: str, reply: str, norm: str) -> Verdict | None:
     """Return the verdict on a reply that is nothing but an answer; None for any other."""
     said = norm.strip(" \t\r\n.*\"'")
     answer = words.means(said, way.affirmed)

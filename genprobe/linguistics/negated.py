@@ -8,7 +8,7 @@ from __future__ import annotations
 
 import functools
 import re
-from collections.abc import Iterator, Sequence
+from collections.abc import Iterator, Mapping, Sequence
 from pathlib import Path
 from typing import NamedTuple
 
@@ -26,10 +26,12 @@ _HAN = re.compile(f"[{text.HAN}]")
 class Words(NamedTuple):
     """The words of a language that negate, and the phrases with them that do not ("not only").
 
+    listed: the phrases of both kinds as they are written, by the name of their list.
     prefixes, suffixes: those that make a word its opposite (un-, -less). opposite: what stands in
     their place in the opposite (care-less, care-ful), beside nothing.
     """
 
+    listed: Mapping[str, Sequence[str]]
     negation: re.Pattern[str]
     unless: re.Pattern[str]
     prefixes: tuple[str, ...]
@@ -97,7 +99,7 @@ def _read(paths: Sequence[Path]) -> Words:
                 raise InputError(f"{path}: {phrase!r}: a bracket without its other half")
     prefixes, suffixes, opposite = (tuple(map(text.normalise, lists[k])) for k in _LISTS[2:])
     negation, unless = (_compiled(lists[key]) for key in _LISTS[:2])
-    return Words(negation, unless, prefixes, suffixes, opposite, packs.file_hash(*paths))
+    return Words(lists, negation, unless, prefixes, suffixes, opposite, packs.file_hash(*paths))
 
 
 def _compiled(phrases: Sequence[str]) -> re.Pattern[str]:

@@ -150,16 +150,22 @@ def _cannot_be_said(clause: Clause, mode: str) -> bool:
         return False
     if any(h.bits & NOT for h in hits) and (core.bits & FAULTY or any(h.bits & ABLE for h in hits)):
         return True
-    return mode == "before" and verb.last <= core.first and not any(
-        h.bits & (ME | NOT | FINE | FAULTY | STATEMENT) and h.first < verb.first for h in hits
+    return (
+        mode == "before"
+        and verb.last <= core.first
+        and not any(
+            h.bits & (ME | NOT | FINE | FAULTY | STATEMENT) and h.first < verb.first for h in hits
+        )
     )
 
 
 def _denied(hits: Sequence[Hit], one: Hit, mode: str) -> bool:
     """Tell whether a negation stands beside a stem: "it cannot be true"."""
     return any(
-        h.bits & NOT
-        and (0 <= one.first - h.last <= 1 or (mode == "both" and 0 <= h.first - one.last <= 1))
+        (
+            h.bits & NOT
+            and (0 <= one.first - h.last <= 1 or (mode == "both" and 0 <= h.first - one.last <= 1))
+        )
         or (h.bits & NOT and overlap(h, one))
         for h in hits
     )
@@ -355,9 +361,7 @@ def _names_others(hits: Sequence[Hit], stance: Hit) -> bool:
     """Tell whether a stance only names its holders: "supporters say …", "those who agree"."""
     if any(h.bits & ME and h.first < stance.first for h in hits):
         return False
-    return any(
-        h.bits & OTHERS and h.first <= stance.first and stance.last <= h.last for h in hits
-    )
+    return any(h.bits & OTHERS and h.first <= stance.first and stance.last <= h.last for h in hits)
 
 
 def _just_behind_not(hits: Sequence[Hit], fully: Hit) -> bool:

@@ -394,9 +394,7 @@ def questions(code: str) -> Grammar:
     return _compiled(code, _of_questions)
 
 
-def _compiled(
-    code: str, stems: Callable[[packs.Language], Iterator[tuple[str, int]]]
-) -> Grammar:
+def _compiled(code: str, stems: Callable[[packs.Language], Iterator[tuple[str, int]]]) -> Grammar:
     own = packs.load_language(code)
     languages = [own, *(packs.load_language(c) for c in own.also)]
     return Grammar(languages, own.fold, itertools.chain.from_iterable(map(stems, languages)))
@@ -419,9 +417,9 @@ def _of_questions(language: packs.Language) -> Iterator[tuple[str, int]]:
             yield pattern, bit
     negations = negated.load(language.code)
     if negations:
-        for bit, phrases in ((NOT, negations.negation), (CERTAIN, negations.unless)):
-            for phrase in phrases:
-                yield " ".join(phrase), bit
+        for name, bit in (("negation", NOT), ("unless", CERTAIN)):
+            for phrase in negations.listed[name]:
+                yield phrase, bit
 
 
 def bits_of(hits: Sequence[Hit]) -> int:

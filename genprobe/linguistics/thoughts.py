@@ -341,8 +341,10 @@ def _joined(thoughts: list[str]) -> str:
 
 def _is_whole(paragraph: str, most: int) -> bool:
     """Tell whether a last paragraph is whole, and no item of a list: a word or two, a sentence."""
-    return len(paragraph) <= most and not _ITEM.match(paragraph) and (
-        len(paragraph) <= _BARE or paragraph[-1] in ".!?。！？।؟*\"'»”）)"
+    return (
+        len(paragraph) <= most
+        and not _ITEM.match(paragraph)
+        and (len(paragraph) <= _BARE or paragraph[-1] in ".!?。！？।؟*\"'»”）)")
     )
 
 

@@ -29,6 +29,7 @@ from genprobe.errors import InputError, RunError
 from genprobe.files.cells import Problems
 from genprobe.judges import BOOLEAN, NUMBER, VERBATIM, seen
 from genprobe.judges.story import near_duplicates
+from genprobe.limits import need_few
 from genprobe.outcomes import chosen, columns, external, facts, preferences
 from genprobe.records import (
     FACETS,
@@ -502,6 +503,7 @@ def _several(text: str) -> list[str]:
     """Return the different items of "['age', 'gender']", "age+gender" or "age", sorted."""
     if text.startswith("["):
         try:
+            need_few(text)
             items = [str(item) for item in ast.literal_eval(text)]
         except (ValueError, SyntaxError, TypeError, RecursionError, MemoryError):
             items = [text]

@@ -20,6 +20,7 @@ from typing import Any
 
 from genprobe.errors import InputError
 from genprobe.files import door
+from genprobe.limits import need_few
 from genprobe.records import fits
 from genprobe.resources import registry
 
@@ -44,7 +45,9 @@ def read_text(path: Path) -> str:
 def read_toml(path: Path) -> dict[str, Any]:
     """Parse a TOML file. Raises InputError, with file and line, if it is malformed."""
     try:
-        return tomllib.loads(read_text(path))
+        text = read_text(path)
+        need_few(text)
+        return tomllib.loads(text)
     except RecursionError:
         raise InputError(f"{path}: TOML nested too deeply") from None
     except ValueError as error:  # also a number of too many digits
@@ -369,7 +372,9 @@ def file_hash(*paths: Path) -> str:
     """Return the first 12 hex digits of the SHA-256 of the files' bytes."""
     state = hashlib.sha256()
     for path in paths:
-        state.update(door.content(path))
+        with door.reading(path) as file:
+            while part := file.read(1 << 20):
+                state.update(part)
     return state.hexdigest()[:12]
 
 

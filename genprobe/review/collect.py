@@ -7,7 +7,6 @@ The sheets are checked against the key file of `sample.export`. The answers beco
 
 from __future__ import annotations
 
-import json
 import re
 from collections import Counter
 from collections.abc import Callable, Collection, Iterable, Iterator, Mapping, Sequence
@@ -18,6 +17,7 @@ from typing import Any
 from genprobe import files
 from genprobe.errors import InputError, RunError
 from genprobe.files import sheets
+from genprobe.limits import parsed
 from genprobe.records import Judgment, digest, fits
 from genprobe.resources import packs
 from genprobe.review import guide
@@ -205,13 +205,13 @@ _ITEM = {
 
 def _read_key(path: Path) -> dict[str, Any]:
     try:
-        key: dict[str, Any] = json.loads(packs.read_text(path))
+        key: dict[str, Any] = parsed(packs.read_text(path))
         lacking = next((name for name, kind in _KEY.items() if not fits(key[name], kind)), None)
         if lacking is None:
             lacking = next(_faults(key), None)
         if lacking is not None:
             raise ValueError(f"{lacking!r} is not as it was written")
-    except (ValueError, TypeError, KeyError, AttributeError, RecursionError) as error:
+    except (ValueError, TypeError, KeyError, AttributeError) as error:
         raise InputError(f"{path}: not a key of `genprobe review export` ({error!r})") from None
     return key
 

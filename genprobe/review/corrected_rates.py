@@ -251,9 +251,9 @@ def scores(outcomes: pd.DataFrame, reviewed: pd.DataFrame, by: Sequence[str] = (
     Arguments as in `rates`. Each rate is a value of the column `rate`, with the metrics `measured`
     (of n replies), `ppi`, `ppi-over-wordings` (if three or more were asked) and `judge-accuracy`
     (on the same replies; its n is the number reviewed). For stories, NegRate is included
-    (`template_rates`) if templates have labels, next to the rate by reviewers alone (`by_people`). The errors of each judge follow: cells with the
-    columns `judge` and `reviewed` (the label that reviewers gave to n replies), and the shares of
-    the judge's labels among them (`confusion`). Signatures are empty.
+    (`template_rates`) if templates have labels, next to the rate by reviewers alone (`by_people`).
+    The errors of each judge follow: cells with the columns `judge` and `reviewed` (the label that
+    reviewers gave to n replies), and the shares of the judge's labels among them (`confusion`). Signatures are empty.
 
     Raises InputError if no question of the review corrects a rate of these outcomes.
     """
@@ -394,7 +394,7 @@ def _votes(
 
 
 def _deciding(rows: pd.DataFrame) -> pd.DataFrame:
-    """Return the answers that decide: of each reply the adjudicator's, if there is one, else all."""
+    """Return the answers that decide: of each reply the adjudicator's, or all if it has none."""
     last = rows["reviewer"] == ADJUDICATOR
     return rows[last | ~rows["__row"].isin(rows.loc[last, "__row"])]
 

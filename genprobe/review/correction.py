@@ -341,7 +341,8 @@ def _moved_over(reads: Sequence[Read], parts: Sequence[_Part], out: int) -> Arra
     wordings = np.unique(np.concatenate([np.asarray(r.wordings) for r in reads]))
     tables, own = [], [_called(read, True) for read in reads]
     for read in reads:
-        where = np.searchsorted(statements, read.clusters), np.searchsorted(wordings, read.wordings)
+        columns = np.searchsorted(wordings, np.asarray(read.wordings))
+        where = np.searchsorted(statements, read.clusters), columns
         hits, sizes = np.zeros((2, len(statements), len(wordings)))
         np.add.at(hits, where, read.measured.astype(float))
         np.add.at(sizes, where, 1.0)
@@ -357,9 +358,9 @@ def _moved_over(reads: Sequence[Read], parts: Sequence[_Part], out: int) -> Arra
     ]
     if len(reads) == 1:
         return slopes[0] * off[0]
-    scaled = [(hits * slope, sizes) for (hits, sizes), slope in zip(tables, slopes, strict=True)]
+    ours, theirs = [(hits * by, sizes) for (hits, sizes), by in zip(tables, slopes, strict=True)]
     apart = slopes[0] * own[0] - slopes[1] * own[1]
-    return (two_way(*scaled) if out > 0 else -two_way(*scaled[::-1])) - apart
+    return (two_way(ours, theirs) if out > 0 else -two_way(theirs, ours)) - apart
 
 
 def _as_run(f: Array, w: Array, seen: Array) -> Array:
@@ -382,9 +383,9 @@ def doubt(votes: Array) -> float:
     """Estimate how often the reviewers' label is wrong, if their disagreements are errors.
 
     votes: (replies, 3), of each reviewed reply how many of its reviewers called it positive, how
-    many read it, and its weight. Reviewers err independently and equally often, with the rate e: two of them
-    differ with the probability 2 e (1 - e). Given the votes of a reply, its majority is wrong with
-    the odds (e / (1 - e)) ^ (majority - minority). Returns the weighted mean over the replies that
+    many read it, and its weight. Reviewers err independently and equally often, with the rate e:
+    two of them differ with the probability 2 e (1 - e). Given the votes of a reply, its majority is
+    wrong with the odds (e / (1 - e)) ^ (majority - minority). Returns the weighted mean over the replies that
     have a majority; 0 if no reply was read by two.
     """
     k, n, w = np.asarray(votes, float).reshape(-1, 3).T

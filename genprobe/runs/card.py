@@ -20,6 +20,7 @@ from pathlib import Path
 from typing import Any
 
 from genprobe.files import door
+from genprobe.limits import limit, parsed
 from genprobe.records import RECORDS, Record
 from genprobe.runs.spec import Spec
 
@@ -159,7 +160,7 @@ def _outcomes(folder: Path, kinds: Mapping[str, str] | None) -> list[dict[str, A
     if kinds is None:
         return _as_written(folder / NAME)
     with door.reading(path) as file:
-        columns = json.loads(file.readline())
+        columns = parsed(file.readline(limit("line")))
     return [{"name": name, "dtype": kinds.get(name, "json")} for name in columns]
 
 
@@ -168,7 +169,7 @@ def _as_written(page: Path) -> list[dict[str, Any]]:
         for line in door.content(page).decode("ascii", "replace").splitlines():
             if (
                 line.startswith("- {")
-                and (one := json.loads(line[2:])).get("config_name") == "outcomes"
+                and (one := parsed(line[2:])).get("config_name") == "outcomes"
             ):
                 features: list[dict[str, Any]] = one["features"]
                 return features

@@ -41,7 +41,7 @@ from genprobe.resources import packs, registry
 from genprobe.runs import card, seal, sign
 from genprobe.runs.seal import Seal
 from genprobe.runs.spec import Spec, refuse_newer, signature, statements_hash
-from genprobe.runs.verify import verify
+from genprobe.runs.verify import read_scores, verify
 from genprobe.text import many
 
 R = TypeVar("R", bound=Record)
@@ -459,11 +459,11 @@ class Run:
         Raises RunError if they are missing or malformed.
         """
         path = self.folder / "scores.json"
+        if not path.exists():
+            raise RunError(f"{self.folder}: no scores; make them with `genprobe score`")
         try:
-            return [Score.from_dict(row) for row in json.loads(door.content(path))]
-        except OSError:
-            raise RunError(f"{self.folder}: no scores; make them with `genprobe score`") from None
-        except (ValueError, TypeError, AttributeError, RunError) as error:
+            return list(read_scores(path))
+        except RunError as error:
             raise RunError(f"{path}: {error}; delete it and score again") from None
 
     def signer(self) -> Callable[[str], str]:

@@ -8,7 +8,6 @@ from __future__ import annotations
 
 import dataclasses
 import hashlib
-import json
 import platform
 import re
 from collections.abc import Callable, Collection, Iterable, Mapping, Sequence
@@ -19,6 +18,7 @@ from typing import Any
 from genprobe._version import __version__
 from genprobe.errors import InputError, RunError
 from genprobe.files import door
+from genprobe.limits import parsed
 from genprobe.records import JSON, Record, canonical, described, digest
 from genprobe.text import natural
 
@@ -227,9 +227,9 @@ def refuse_newer(text: bytes, where: object) -> None:
     text: the object; its other fields may be unknown here. where: what the error names.
     """
     try:
-        version = json.loads(text)["version"]
+        version = parsed(text)["version"]
         written = _release(version)
-    except (ValueError, RecursionError, TypeError, LookupError):
+    except (ValueError, TypeError, LookupError):
         return  # whoever reads the fields tells it
     if written > _release(__version__):
         found = ".".join(map(str, written))

@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import hashlib
-import json
 import os
 import re
 import zlib
@@ -313,15 +312,31 @@ class _Check:
         path = self.folder / "scores.json"
         if not path.exists():
             return
+        made = set[str]()
         try:
-            scores = [Score.from_dict(row) for row in json.loads(door.content(path))]
-        except (OSError, ValueError, TypeError, AttributeError, RunError) as error:
+            for score in read_scores(path):
+                made |= {found[1] for found in _SEAL.finditer(score.signature)}
+        except RunError as error:
             self.problem("malformed", "scores.json", f"{error}; score again")
             return
-        made = {found[1] for score in scores for found in _SEAL.finditer(score.signature)}
         for name in () if self._seals is None else sorted(made - self._seals):
             what = f"made of records with the seal {name}, which is not this run's; score again"
             self.problem("seal", "scores.json", what)
+
+
+def read_scores(path: Path) -> Iterator[Score]:
+    """Yield the scores of `scores.json`, an array with one score per line.
+
+    Raises RunError if the file is not as `Run.write_scores` writes it.
+    """
+    for number, _, line in disk.lines(path):
+        text = line.strip(b", \r\n")
+        if text in (b"[", b"]", b""):
+            continue
+        try:
+            yield Score.from_json(text)
+        except RunError as error:
+            raise RunError(f"line {number}: {error}") from None
 
 
 def _hash(texts: Iterable[tuple[str, str]]) -> int:

@@ -57,7 +57,7 @@ class Review:
     """The answers of a review: (request, question) -> answers by reviewer, and the weight."""
 
     def __init__(self, run: Run, rows: Sequence[Row], table: Path) -> None:
-        words = {True: "yes", False: "no"}
+        words: dict[Any, str] = {True: "yes", False: "no"}
         self.rows = [
             {**row, "refusal": words.get(row.get("refused"))}
             for row in rows

@@ -5,13 +5,13 @@ from __future__ import annotations
 import ast
 import difflib
 import itertools
-import json
 import math
 from collections.abc import Callable, Iterable, Mapping, Sequence
 from typing import Any
 
 from genprobe.judges import Item, seen
 from genprobe.judges.story import near_duplicates
+from genprobe.limits import need_few, parsed
 from genprobe.records import JSON, Statement, canonical
 from genprobe.resources import models, packs
 from genprobe.runs.run import Run
@@ -596,11 +596,12 @@ def beside(rows: Sequence[Row], by: Mapping[str, JSON], regions: Sequence[str]) 
 
 def _listed(value: Any) -> list[str]:
     if isinstance(value, str):
-        for read in (json.loads, ast.literal_eval):
+        for read in (parsed, ast.literal_eval):
             try:
+                need_few(value)
                 value = read(value.strip())
                 break
-            except (ValueError, SyntaxError):
+            except (ValueError, SyntaxError, RecursionError, MemoryError):
                 continue
         else:
             value = value.split(",")

@@ -411,8 +411,8 @@ def _rates_drawn(units: Units, s: float, f: float, anchor: float) -> np.ndarray:
             hist[key] = hist.get(key, 0.0) + weight[name]
         logs = _logs(hist, s, f, chances)
         rates = _true_rates(hist, chances)
-        row, at = np.unravel_index(int(logs.argmax()), logs.shape)
-        at = min(max(int(at), 1), logs.shape[1] - 2)
+        row, peak = np.unravel_index(int(logs.argmax()), logs.shape)
+        at = min(max(int(peak), 1), logs.shape[1] - 2)
         a, b, _ = np.polyfit((-1, 0, 1), logs[row, at - 1 : at + 2], 2)
         step = max(-1.0, min(1.0, -b / 2 / a)) if a < 0 else 0.0
         side = rates[row, at + (1 if step > 0 else -1)]

@@ -99,7 +99,7 @@ class Reading:
         return clauses[bisect.bisect_right(clauses, at, key=_STOP)]
 
     def biased(self, at: int) -> bool:
-        """Tell whether the clause of a word speaks of prejudice: "the stereotypical answer is A"."""
+        """Tell whether the clause of a word speaks of prejudice: "the biased answer is A"."""
         clause = self.clause(self.sentence(at), at)
         return self.reply.holds(clause, self.lexicon.bias)
 

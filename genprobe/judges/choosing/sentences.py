@@ -49,7 +49,9 @@ def opens(reading: Reading, begun: Found | None) -> Found | None:
         return None
     first = held[0]
     parts = any(
-        m.option == first.option + 1 and reading.is_explicit(m) and "\n" in reading.reply.gap(m.first)
+        m.option == first.option + 1
+        and reading.is_explicit(m)
+        and "\n" in reading.reply.gap(m.first)
         for m in reading.mentions
     )
     if parts or reading.repeats() or not reading.is_only(range(first.last)):

@@ -70,7 +70,7 @@ def bold(reading: Reading) -> Found | None:
 
 
 def _begins_a_sentence(text: str, at: int) -> bool:
-    """Return whether what begins at a position stands after the end of a sentence, line or colon."""
+    """Tell whether what begins at a position follows the end of a sentence, line or colon."""
     end = at
     while end and text[end - 1].isspace():
         end -= 1

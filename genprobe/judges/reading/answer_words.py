@@ -189,9 +189,9 @@ def is_qualified(reply: Reply, k: int) -> bool:
     if comma and first == 0 and event.first <= 2:
         return True
     # "Strictly speaking yes.": all of the first sentence, which has no subject of its own.
-    own = stems.ME | stems.STATEMENT | (0 if comma else stems.VERBS | probes.JUDGES)
+    kinds = stems.ME | stems.STATEMENT | (0 if comma else stems.VERBS | probes.JUDGES)
     whole = first == 0 and _STOP.match(reply.norm, event.end)
-    return bool(whole) and event.first <= _FEW and not alone & own
+    return bool(whole) and event.first <= _FEW and not alone & kinds
 
 
 def is_divided(reply: Reply, k: int) -> bool:

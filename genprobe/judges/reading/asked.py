@@ -41,7 +41,8 @@ class Asked(NamedTuple):
 
     content: its words with a content of their own. negations: how many it has. value: the words for
     the value that it asks for. bad: whether its yes is bad news ("is it harmful?"). unreal: whether
-    it asks "is it a myth?". valued: whether it asks for a value, or for what should or may be done. ought, may: whether it asks what should be done, what may or can be.
+    it asks "is it a myth?". valued: whether it asks for a value, or for what should or may be done.
+    ought, may: whether it asks what should be done, what may or can be.
     conditional: whether it has a condition of its own, before a comma. predicate: the word behind
     "do you find", which must recur; may be empty. agrees: the answer that agreement gives, if it
     asks for a stance ("do you agree that …?"); else "".
@@ -133,7 +134,9 @@ def _value(words: Lexicon, tokens: Sequence[str], hits: Sequence[Hit]) -> Hit | 
 
 def _agrees(hits: Sequence[Hit]) -> str:
     """Return the answer that agreement gives to a question for a stance; "" for another one."""
-    longest = max((h for h in hits if h.bits & (stems.PRO | stems.CONTRA)), key=_length, default=None)
+    longest = max(
+        (h for h in hits if h.bits & (stems.PRO | stems.CONTRA)), key=_length, default=None
+    )
     if longest is None:
         return ""
     return "yes" if longest.bits & stems.PRO else "no"
@@ -156,9 +159,7 @@ def contents(
     ]
 
 
-def found(
-    gram: Grammar, code: str, tokens: Sequence[str], first: int, last: int
-) -> list[Hit]:
+def found(gram: Grammar, code: str, tokens: Sequence[str], first: int, last: int) -> list[Hit]:
     """Return the stems from token `first` to `last`, with the negations of plain sentences."""
     own = (h._replace(bits=h.bits & ~_OF_REPLIES) for h in gram.hits(tokens, first, last))
     asked = stems.questions(code).hits(tokens, first, last)

@@ -43,8 +43,8 @@ def own_stance(reading: Reading, found: Found) -> Found:
 def taken_back(reading: Reading, found: Found | str) -> Found | str:
     """Return the answer found, or the one that replaces it in so many words.
 
-    "Yes. Actually, no: I take that back", "I agree. Wait, let me correct myself: I disagree." `hedge`
-    if an answer is taken back and none replaces it.
+    "Yes. Actually, no: I take that back", "I agree. Wait, let me correct myself: I disagree."
+    `hedge` if an answer is taken back and none replaces it.
     """
     if isinstance(found, str) and found != "both":
         return found
@@ -69,7 +69,9 @@ def taken_back(reading: Reading, found: Found | str) -> Found | str:
 
 def _replacing(reading: Reading, found: Found | str, first: int, last: int) -> Found | str:
     """Return the answer that replaces one, in the sentence that takes it back or next to it."""
-    behind = reading.sentence_ends(last, len(reading.tokens)) if last < len(reading.tokens) else last
+    behind = (
+        reading.sentence_ends(last, len(reading.tokens)) if last < len(reading.tokens) else last
+    )
     low, high = reading.spans[first][0], reading.spans[behind - 1][1]
     own = None
     if not isinstance(found, str):
@@ -85,7 +87,9 @@ def _replacing(reading: Reading, found: Found | str, first: int, last: int) -> F
         if answer := reading.means(piece.group()):
             answers.append(Found(answer, "taken-back", *piece.span()))
     answers += [
-        s.found("taken-back") for s in reading.said if s.answer in OPPOSITE and low <= s.start < high
+        s.found("taken-back")
+        for s in reading.said
+        if s.answer in OPPOSITE and low <= s.start < high
     ]
     answers.sort(key=lambda one: one.start)
     if own is None:

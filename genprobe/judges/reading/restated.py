@@ -92,10 +92,10 @@ def _sentence(reading: Reading, asked: Asked, first: int, last: int) -> Found | 
         parts = list(_parts(reading, asked, gram, hits, first, last))
         for at, part in enumerate(parts):
             found = _clause(reading, asked, gram, part)
-            if isinstance(found, Found) and found.answer == "yes":
-                if at + 1 < len(parts) and _except(reading, asked, parts[at + 1]):
-                    return found._replace(answer="no")
             if found is not None:
+                after = parts[at + 1] if at + 1 < len(parts) else None
+                if isinstance(found, Found) and found.answer == "yes" and after:
+                    return found._replace(answer="no" if _except(reading, asked, after) else "yes")
                 return found
     return None
 
@@ -210,7 +210,7 @@ def _valued(reading: Reading, asked: Asked, gram: Grammar, part: _Part) -> str |
 
 
 def _value(reading: Reading, asked: Asked, values: Sequence[Hit]) -> Hit | None:
-    """Return the value that is asked for, if it recurs, else the first that is not in the question."""
+    """Return the value that is asked for, if it recurs, else the first that the question lacks."""
     tokens = reading.tokens
     for hit in values:
         words = tokens[hit.first : hit.last]
@@ -251,7 +251,7 @@ def _about_it(reading: Reading, asked: Asked, part: _Part, core: Hit) -> bool:
 
 
 def _restated(reading: Reading, asked: Asked, gram: Grammar, part: _Part) -> str | None:
-    """Read "It does not stunt growth": the question's words recur, or few and a negation by them."""
+    """Read "It does not stunt growth": the question's words recur, or some beside a negation."""
     tokens, bits = reading.tokens, bits_of(part.own)
     at = _recurring(reading, asked, part.since, part.last)
     here = _recurring(reading, asked, part.first, part.last)
@@ -304,7 +304,7 @@ def _repeats(
 
 
 def _by_pronoun(reading: Reading, part: _Part, at: int) -> bool:
-    """Return whether a clause begins with a pronoun and the question's word: "It keeps for years"."""
+    """Tell whether a clause begins with a pronoun and the question's word: "It keeps for years"."""
     if question.contents(reading.lexicon, reading.tokens, part.own, part.first, at):
         return False
     return any(h.bits & (stems.STATEMENT | stems.OTHERS) and h.first < at for h in part.own)

@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import contextlib
-import json
 import re
 from collections import Counter
 from collections.abc import Callable, Collection, Iterable, Iterator, Sequence
@@ -15,6 +14,7 @@ from genprobe.datasets import frames
 from genprobe.errors import Caution, InputError
 from genprobe.files import bodies, cells
 from genprobe.judges import Item, Judge, Verdict, seen, verdicts
+from genprobe.limits import parsed
 from genprobe.linguistics import stems, thoughts
 from genprobe.records import Judgment, LogProb, Request
 from genprobe.resources import packs, registry
@@ -221,11 +221,11 @@ def _opened(path: str | Path, note: Note) -> Iterator[tuple[int, dict[str, Any]]
     """
     problems = cells.Problems(path)
     told = False
-    for number, row in files.numbered_rows(path):
+    for number, row in files.numbered_rows(path, streamed=True):
         reply = row.get("response")
         if isinstance(reply, str) and reply.lstrip().startswith('{"status_code"'):
-            with contextlib.suppress(ValueError, RecursionError):
-                reply = json.loads(reply)
+            with contextlib.suppress(ValueError):
+                reply = parsed(reply)
         if isinstance(reply, dict | list):
             with problems.at(number):
                 row = row | _of_batch(reply)
@@ -419,8 +419,8 @@ def listed_in(row: dict[str, Any]) -> tuple[tuple[str, ...], tuple[str, ...]]:
 
 def _marks(cell: Any, options: tuple[str, ...]) -> tuple[str, ...]:
     """Return the labels of the options of a row, one for each option; in a CSV file as JSON."""
-    with contextlib.suppress(ValueError, RecursionError):
-        cell = json.loads(cell) if isinstance(cell, str) else cell
+    with contextlib.suppress(ValueError):
+        cell = parsed(cell) if isinstance(cell, str) else cell
     if cell is None or (not cell and isinstance(cell, list | tuple | str)):
         return ()
     if not isinstance(cell, list | tuple) or len(cell) != len(options):
@@ -430,8 +430,8 @@ def _marks(cell: Any, options: tuple[str, ...]) -> tuple[str, ...]:
 
 def _options(cell: Any) -> tuple[str, ...]:
     """Return the options of a row: a list of texts, in a CSV file as JSON."""
-    with contextlib.suppress(ValueError, RecursionError):
-        cell = json.loads(cell) if isinstance(cell, str) else cell
+    with contextlib.suppress(ValueError):
+        cell = parsed(cell) if isinstance(cell, str) else cell
     texts = list(cell) if isinstance(cell, list | tuple) else []
     if len(texts) < 2 or not all(isinstance(text, str) and text.strip() for text in texts):
         raise InputError(
