@@ -253,7 +253,8 @@ def scores(outcomes: pd.DataFrame, reviewed: pd.DataFrame, by: Sequence[str] = (
     (on the same replies; its n is the number reviewed). For stories, NegRate is included
     (`template_rates`) if templates have labels, next to the rate by reviewers alone (`by_people`).
     The errors of each judge follow: cells with the columns `judge` and `reviewed` (the label that
-    reviewers gave to n replies), and the shares of the judge's labels among them (`confusion`). Signatures are empty.
+    reviewers gave to n replies), and the shares of the judge's labels among them (`confusion`).
+    Signatures are empty.
 
     Raises InputError if no question of the review corrects a rate of these outcomes.
     """

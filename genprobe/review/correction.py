@@ -385,8 +385,8 @@ def doubt(votes: Array) -> float:
     votes: (replies, 3), of each reviewed reply how many of its reviewers called it positive, how
     many read it, and its weight. Reviewers err independently and equally often, with the rate e:
     two of them differ with the probability 2 e (1 - e). Given the votes of a reply, its majority is
-    wrong with the odds (e / (1 - e)) ^ (majority - minority). Returns the weighted mean over the replies that
-    have a majority; 0 if no reply was read by two.
+    wrong with the odds (e / (1 - e)) ^ (majority - minority). Returns the weighted mean over the
+    replies that have a majority; 0 if no reply was read by two.
     """
     k, n, w = np.asarray(votes, float).reshape(-1, 3).T
     pairs = n * (n - 1) / 2
