@@ -917,7 +917,7 @@ def test_a_sweep_says_what_thresholds_make(said, tmp_path):
 
 
 def csv_rows(path):
-    with path.open() as file:
+    with path.open(encoding="utf-8-sig") as file:
         yield from csv.DictReader(file)
 
 

@@ -231,7 +231,7 @@ class Obedient:
 
 def judges():
     """Every judge of the registry, those that ask a model with one that answers at once."""
-    for name in registry.names("judges"):
+    for name in JUDGES:
         module = registry.module("judges", name)
         yield name, module.make(engine=Obedient()) if name == "llm" else module.make()
 
@@ -252,7 +252,8 @@ def scored(text):
     ]
 
 
-JUDGES = registry.names("judges")
+# All but the model under test, asked again: its answers are read by `yesno`.
+JUDGES = [name for name in registry.names("judges") if name != "again"]
 
 
 @pytest.fixture(scope="module")

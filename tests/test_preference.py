@@ -83,7 +83,7 @@ def test_win_rates_of_a_file(tmp_path):
             ("x", "t"): (0.0, 1, {"missing": 1}),  # a tie is no win, and counts
             ("y", "t"): (1.0, 1, {}),
         }
-        assert found[0]["signature"].startswith("metric:win-rate/1-anchored95|file:")
+        assert found[0]["signature"].startswith("metric:win-rate/1-own-anchored95|file:")
     [ties] = command(save(tmp_path, rows[:4]), "--metric", "ties")
     assert (ties["value"], ties["n"]) == (1 / 3, 3)
 

@@ -469,7 +469,7 @@ def test_a_file_that_cannot_be_read_does_not_stop_the_others(run, tmp_path):
     back = collect.collect([*done.files, tmp_path / "none.csv"], done.key)
     told = [str(problem) for problem in back.problems]
     assert "reviewer2.csv: not Unicode; save it as CSV, in UTF-8" in told[0]
-    assert "reviewer3.csv: is a workbook" in told[1]
+    assert "reviewer3.csv: not a workbook" in told[1]
     assert "none.csv: cannot be read" in told[2]
     assert len(back.rows) == 11
 

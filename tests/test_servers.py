@@ -254,7 +254,7 @@ def test_a_temperature_that_is_not_taken_is_never_called_greedy(tmp_path):
 
     with Faulty(answer=answer, models=("m",)) as server:
         run = api.yesno(
-            langs=["en"], probes=["agreement"], limit=2, out=tmp_path / "run",
+            langs=["en"], probes=["agreement"], limit=48, out=tmp_path / "run",
             options=Options(base_url=server.url),
         )  # fmt: skip
     notes: list[str] = []
@@ -267,7 +267,8 @@ def test_a_temperature_that_is_not_taken_is_never_called_greedy(tmp_path):
     assert "Temperature" not in dict(words.fact(source).settings)
     assert any(line[1:] in said for said in words.cautions([source])["m"])
     # Replies that are drawn change by themselves: no flip between them is the new version's.
-    assert gate.gate(run.folder, run.folder, {}).flips["endorsed"].by_itself is None
+    found = gate.gate(run.folder, run.folder, {"endorsed": 0.9})
+    assert found.flips["endorsed"].by_itself is None
 
 
 def test_what_is_no_server_of_models_is_called_that(monkeypatch):

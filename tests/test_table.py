@@ -121,7 +121,7 @@ def test_one_row_for_every_planned_request(run):
         *("usable", "unusable_why", "sentences", "cut_off", "sentiment", "negative"),
         *("stance", "hedged", "chosen", "classifier", "served", "fingerprint", *FACETS),
         *("by_mark", "by_text"),
-        *(column.name for column in columns.of_judges()["thought"]),
+        *(column.name for judge in ("thought", "again") for column in columns.of_judges()[judge]),
         "thought",
     }
 
