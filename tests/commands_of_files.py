@@ -51,6 +51,14 @@ STATEMENT = {
 }  # fmt: skip
 PAIR = {"id": "p1", "lang": "en", "pro": "Men cook.", "anti": "Women cook.", "domain": "work"}
 PAIR |= {"history": ["fill/1"], "sentence": "Men cook.", "text": "Men cook.", "attribute": "cook"}
+GROUPED = {
+    "id": "g1",
+    "lang": "en",
+    "identity": "men",
+    "attribute": "cook",
+    "group": "g",
+    "text": "x",
+}
 CHOICE = {
     "id": "c1", "lang": "en", "question": "Who slept?", "context": "A man and a woman.",
     "options": ["the man", "the woman", "unknown"], "label": 2, "condition": "ambig",
@@ -99,6 +107,7 @@ CARD = {
     "decision": {"neutral": [0.4, 0.6]}, "fold": {"a": "b"},
     "measured": [{"on": "x", "n": 10, "metric": "f1", "value": 0.5, "low": 0.4, "high": 0.6, "kind": "stories", "lang": "en"}],
 }  # fmt: skip
+PACK = {"probes": {"safe": {"reads": "question"}}, "en": {"safe": {"text": "Is it safe? {input}"}}}
 MODELS = {"m": {"id": "org/m", "languages": ["en"], "base_url": "http://127.0.0.1:9/v1"}}
 
 
@@ -194,6 +203,10 @@ CASES: dict[tuple[str, str], list[Case]] = {
     ("dataset validate export", "source"): [
         Case("dataset validate export {} -o {out}/s.csv --annotators 2", PAIR, SHEETS)
     ],
+    ("dataset validate export", "study"): [
+        Case("dataset validate export {pairs} --questions rubia --from {} -o {out}/s.csv", PAIR, SHEETS)
+    ],
+    ("dataset pair", "source"): [Case("dataset pair {} -o {out}/o.csv", GROUPED, SHEETS)],
     ("dataset validate import", "paths"): [
         Case("dataset validate import {} --key {votekey} -o {out}/o.csv", "@votesheet", (".csv",))
     ],
@@ -214,6 +227,9 @@ CASES: dict[tuple[str, str], list[Case]] = {
     ],
     ("augment", "source"): [Case("augment --data {} --engine replay --model {replies} -o {out}/o.jsonl", STATEMENT, TABLES)],
     ("reproduce", "folder"): [Case("reproduce shades --from {}", PAIR, TABLES)],
+    ("licence", "golds"): [
+        Case("licence {replies} --gold {} --engine replay --lang en", REPLY, TABLES)
+    ],
     ("verify", "folders"): [Case("verify {}", OUTCOME, TABLES)],
     ("verify", "reviewed"): [Case("verify {run} --recompute --reviewed {}", REVIEWED, TABLES)],
     ("verify", "people"): [Case("verify {run} --recompute --people {}", CHOSEN, TABLES)],
@@ -253,6 +269,9 @@ for _name, (_words, _row) in _ASK.items():
             Case(f"{_name}{_known} --models {{}} --dry-run --limit 1", MODELS, (".toml",))
         ],
     }
+CASES["yesno", "pack"] = [
+    Case("yesno --pack {} --data {statements} --dry-run --limit 2", PACK, (".toml",))
+]
 CASES["yesno", "model"] = [
     Case("yesno --lang en --engine replay --model {} --limit 1 --out {out}/run", REPLY, TABLES)
 ]
@@ -437,7 +456,7 @@ def surroundings(folder: Path) -> dict[str, Path]:
         "pairs": (PAIR, ".jsonl"), "templates": (TEMPLATE, ".jsonl"), "about": (ABOUT, ".toml"),
         "votes": (VOTE, ".csv"), "tasks": ([TASK], ".json"), "choices": (CHOICE, ".jsonl"),
         "texts": ({"text": "Bad.", "label": 0, "lang": "en"}, ".jsonl"), "card": (CARD, ".toml"),
-        "replies": (REPLY, ".jsonl"), "answers": (ANSWER, ".jsonl"),
+        "replies": (REPLY, ".jsonl"), "statements": (STATEMENT, ".jsonl"), "answers": (ANSWER, ".jsonl"),
     }.items():  # fmt: skip
         made[name] = folder / f"{name}{suffix}"
         made[name].write_bytes(to_bytes(content, suffix))
