@@ -11,7 +11,7 @@ import os
 import numpy as np
 import pandas as pd
 import pytest
-from hypothesis import given, settings
+from hypothesis import Phase, given, settings
 from hypothesis import strategies as st
 
 from genprobe import metrics
@@ -21,7 +21,12 @@ from genprobe.errors import InputError
 SEEDS = st.integers(0, 10_000)
 CLOSE = 1e-9
 # Few tables in every test run; `EXAMPLES=200 HYPOTHESIS_PROFILE=search pytest tests/test_relations.py` draws more.
-QUICK = settings(max_examples=int(os.environ.get("EXAMPLES", "1")), deadline=None)
+PARTS = 1 if "EXAMPLES" in os.environ else 4
+QUICK = settings(
+    max_examples=int(os.environ.get("EXAMPLES", "1")),
+    deadline=None,
+    phases=(Phase.explicit, Phase.generate),
+)
 
 
 def replies(rng: np.random.Generator) -> pd.DataFrame:
@@ -214,15 +219,16 @@ def same(one, other, *, names=True, ends=True):
             assert x is None or x == pytest.approx(y, abs=CLOSE, rel=CLOSE), a.metric
 
 
-def tables(seed):
-    for name, kind in fitting():
+def tables(seed, part):
+    """Random tables for a part of the metrics, another for each relation; `make slow` takes all."""
+    for name, kind in fitting()[part % PARTS :: PARTS]:
         yield name, KINDS[kind](np.random.default_rng(seed))
 
 
 @QUICK
 @given(SEEDS)
 def test_the_order_of_the_rows_changes_nothing(seed):
-    for name, table in tables(seed):
+    for name, table in tables(seed, 0):
         mixed = table.sample(frac=1, random_state=seed).reset_index(drop=True)
         same(score(name, table), score(name, mixed))
 
@@ -230,7 +236,7 @@ def test_the_order_of_the_rows_changes_nothing(seed):
 @QUICK
 @given(SEEDS)
 def test_the_names_of_units_change_nothing(seed):
-    for name, table in tables(seed):
+    for name, table in tables(seed, 1):
         renamed = table.copy()
         for column in (c for c in NAMES if c in table):
             old = sorted(set(table[column]))
@@ -242,7 +248,7 @@ def test_the_names_of_units_change_nothing(seed):
 @QUICK
 @given(SEEDS)
 def test_the_name_of_the_language_changes_nothing(seed):
-    for name, table in tables(seed):
+    for name, table in tables(seed, 2):
         if "lang" in table and name not in OWN:
             other = table.assign(lang="mr", domain_lang="mr")
             same(score(name, table, ["lang"]), score(name, other, ["lang"]), names=False)
@@ -251,7 +257,7 @@ def test_the_name_of_the_language_changes_nothing(seed):
 @QUICK
 @given(SEEDS)
 def test_a_value_lies_in_its_interval_and_both_in_the_scale(seed):
-    for name, table in tables(seed):
+    for name, table in tables(seed, 3):
         low, high = metrics.find(name).limits
         for one in score(name, table):
             if one.value is None:
@@ -270,7 +276,7 @@ def test_a_value_lies_in_its_interval_and_both_in_the_scale(seed):
 @given(SEEDS)
 def test_copies_under_new_names_leave_the_value_and_narrow_no_less(seed):
     """Twice as many independent units with the same answers are known better, not worse."""
-    for name, table in tables(seed):
+    for name, table in tables(seed, 4):
         if name.startswith("mixing"):
             continue  # its bins are quantiles of the items
         copy = table.copy()
@@ -290,7 +296,7 @@ def test_copies_under_new_names_leave_the_value_and_narrow_no_less(seed):
 @QUICK
 @given(SEEDS)
 def test_failed_requests_change_no_value_and_are_counted(seed):
-    for name, table in tables(seed):
+    for name, table in tables(seed, 5):
         if "status" not in table or metrics.find(name).unit == "templates":
             continue
         more = table.head(3).assign(status="failed", sample=90)
@@ -360,7 +366,7 @@ def test_pro_and_anti_are_treated_alike(seed):
 @QUICK
 @given(SEEDS)
 def test_a_model_beside_itself_does_not_differ(seed):
-    for name, table in tables(seed):
+    for name, table in tables(seed, 6):
         if not paired.fits(metrics.find(name)):
             continue
         try:
@@ -377,7 +383,7 @@ def test_a_model_beside_itself_does_not_differ(seed):
 @given(SEEDS)
 def test_sums_over_units_are_those_of_a_plain_loop(seed):
     """The reduced sums, cell by cell and cluster by cluster, against adding up one by one."""
-    for name, table in tables(seed):
+    for name, table in tables(seed, 7):
         metric = metrics.find(name)
         by = [c for c in ("lang",) if c in table and c not in metric.never_by]
         units = metric.units(table, by)
@@ -395,3 +401,11 @@ def test_sums_over_units_are_those_of_a_plain_loop(seed):
                 assert (one.value is None and math.isnan(value)) or one.value == pytest.approx(
                     value
                 )
+
+
+@pytest.mark.slow
+@pytest.mark.parametrize("relation", [name for name in dir() if name.startswith("test_")])
+def test_relations_hold_for_every_metric(relation, monkeypatch):
+    monkeypatch.setitem(globals(), "PARTS", 1)
+    for seed in (1, 2):
+        globals()[relation].hypothesis.inner_test(seed)
