@@ -129,9 +129,9 @@ def mean_interval(
 ) -> Interval:
     """Compute the interval of the mean sum(sums) / sum(sizes), which is a difference on its scale.
 
-    sums, sizes, usual: as in `upper_end`; a difference of -1 is a 0, no difference a half. It is the
-    bootstrap of `share_interval`, without what holds for counts of hits alone.
-    `benchmarks/gate.py differences` says how often the interval holds the difference.
+    sums, sizes, usual: as in `upper_end`; a difference of -1 is a 0, no difference a half. It is
+    the bootstrap of `share_interval`, without what holds for counts of hits alone.
+    `benchmarks/simulate.py` says how often the interval holds the difference.
     """
     sums, sizes = np.asarray(sums, float), np.asarray(sizes, float)
     usual, tail = usual or usual_size(sizes), (1 - level) / 2
@@ -143,7 +143,8 @@ def mean_interval(
 def p_at_most(share: float, sums: Array, sizes: Array, usual: float | None = None) -> float:
     """Compute a one-sided p-value for the hypothesis that the mean is at most `share`.
 
-    sums, sizes, usual: as in `upper_end`. The anchors of the bootstrap weigh 1/2 each (`share_interval`).
+    sums, sizes, usual: as in `upper_end`. The anchors of the bootstrap weigh 1/2 each
+    (`share_interval`).
     """
     sums, sizes = np.asarray(sums, float), np.asarray(sizes, float)
     usual = usual or usual_size(sizes)
@@ -356,7 +357,7 @@ def two_way_interval(
 
     It is at least as wide as that for these columns (`share_interval`): a draw of `two_way` has no
     invented cluster, and would be too sure of few clusters in many columns. How often it holds is
-    simulated in `benchmarks/wordings.py`.
+    simulated in `benchmarks/simulate.py`.
     """
     if _asked(table, less).sum() < COLUMNS:
         return None

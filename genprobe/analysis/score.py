@@ -458,7 +458,7 @@ def of_review(
 
     from genprobe.metrics import spoken
     from genprobe.review import collect as reviewed
-    from genprobe.review import corrected_rates, correction
+    from genprobe.review import corrected_rates
 
     if run is None:
         raise InputError("a review corrects the rates of a run; name its folder")
@@ -476,12 +476,12 @@ def of_review(
     columns = ["request", "reviewer", "question", "answer", "weight"]
     said = pd.DataFrame([r for r in rows if not r["repeat"]], columns=columns)
     content = digest(door.content(table).hex(), 8)
+    found = corrected_rates.scores(spoken(outcomes), said, by)  # people read free replies
     return [
         dataclasses.replace(
-            s,
-            signature=sign(f"{s.metric}/{correction.VERSION}-{correction.METHOD}+review-{content}"),
+            s, signature=sign(f"{corrected_rates.metric_id(s.metric)}+review-{content}")
         )
-        for s in corrected_rates.scores(spoken(outcomes), said, by)  # people read free replies
+        for s in found
     ]
 
 

@@ -15,13 +15,14 @@ import numpy as np
 import pandas as pd
 
 from genprobe.errors import InputError
-from genprobe.metrics import cells, cluster, no_reply, rank
+from genprobe.metrics import OVER as OVER_WORDINGS
+from genprobe.metrics import OWN, cells, cluster, no_reply, rank
 from genprobe.metrics.negrate import FEWEST, TEMPLATE, not_told
 from genprobe.metrics.regard import REGARD, UNCLEAR
 from genprobe.records import JSON, Score
 from genprobe.resources.registry import unknown
 from genprobe.review.collect import ADJUDICATOR
-from genprobe.review.correction import Corrected, Read, correct, doubt
+from genprobe.review.correction import METHOD, VERSION, Corrected, Read, correct, doubt
 from genprobe.statistics import LEVEL, Array, share_interval
 
 NEGRATES = {
@@ -245,6 +246,14 @@ _ASKED = {
 }
 
 
+def by_question(outcomes: pd.DataFrame) -> pd.DataFrame:
+    """Return outcomes in which every question of a review has a column, if a judge answered it."""
+    if "refused" not in outcomes:
+        return outcomes
+    words = {True: "yes", False: "no"}
+    return outcomes.assign(refusal=outcomes["refused"].astype(object).map(words))
+
+
 def scores(outcomes: pd.DataFrame, reviewed: pd.DataFrame, by: Sequence[str] = ()) -> list[Score]:
     """Compute the rates that a review can correct, as measured and as corrected.
 
@@ -258,9 +267,7 @@ def scores(outcomes: pd.DataFrame, reviewed: pd.DataFrame, by: Sequence[str] = (
 
     Raises InputError if no question of the review corrects a rate of these outcomes.
     """
-    if "refused" in outcomes:
-        words = {True: "yes", False: "no"}
-        outcomes = outcomes.assign(refusal=outcomes["refused"].astype(object).map(words))
+    outcomes = by_question(outcomes)
     given = [str(q) for q in reviewed["question"].unique() if q in _ASKED]
     asked = [q for q in given if {q, f"llm_{q}"} & {*outcomes}]
     people = []
@@ -284,6 +291,11 @@ def scores(outcomes: pd.DataFrame, reviewed: pd.DataFrame, by: Sequence[str] = (
     judges = [c for q in asked for c in (q, f"llm_{q}") if c in outcomes]
     errors = [score for column in judges for score in confusion(outcomes, reviewed, column, by)]
     return [*(score for rate in found for score in _as_scores(rate)), *people, *errors]
+
+
+def metric_id(metric: str) -> str:
+    """Return a metric of these rates with its version, estimand and interval, for signatures."""
+    return f"{metric}/{VERSION}-{OVER_WORDINGS if metric == OVER else OWN}-{METHOD}"
 
 
 def confusion(
