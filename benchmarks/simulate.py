@@ -36,6 +36,7 @@ from genprobe.analysis.ranking import ranking
 from genprobe.metrics import judged
 from genprobe.metrics.wordings import FEWEST, spread
 from genprobe.review.correction import Read, correct
+from genprobe.review.correction import interval as review_interval
 from genprobe.statistics import Array, Interval, share_interval, two_way_interval
 
 Rng = np.random.Generator
@@ -189,29 +190,49 @@ def panels(kinds: tuple[str, ...]) -> Iterator[Setting]:
 # --- rates corrected by a review, or by errors on other texts
 
 
+def reviewed(rng: Rng, truth: Array, right: float, false: float, of_panel: bool) -> Read:
+    """Have a judge read replies, and people 100 of them, drawn as `review export` draws.
+
+    truth: (statements, replies). right, false: how often the judge calls a positive reply, and
+    another one, positive. of_panel: whether the replies are in so many wordings.
+    """
+    n, each = truth.shape
+    label = (rng.random(truth.shape) < np.where(truth, right, false)).ravel()
+    seen, weight = np.full(truth.size, np.nan), np.ones(truth.size)
+    parts = [part for one in (True, False) if len(part := np.flatnonzero(label == one))]
+    roots = np.sqrt([len(part) for part in parts])
+    for part, root in zip(parts, roots, strict=True):
+        take = min(len(part), max(1, round(100 * root / roots.sum())))
+        chosen = rng.choice(part, take, replace=False)
+        seen[chosen], weight[chosen] = truth.ravel()[chosen], len(part) / take
+    wordings = np.tile(np.arange(each), n) if of_panel else None
+    return Read(label, seen, weight, np.repeat(np.arange(n), each), wordings)
+
+
 def reviews(judges: tuple[tuple[float, float], ...], w: int = 1) -> Iterator[Setting]:
     """A rate corrected by a review of 100 replies; w: wordings, of which the mean is taken."""
     for (right, false), n, share in itertools.product(judges, (24, 100), (0.05, 0.3)):
 
         def one(rng, right=right, false=false, n=n, share=share):
             if w > 1:
-                truth = panel(rng, "normal", share, n, w)[0].ravel() > 0
+                truth = panel(rng, "normal", share, n, w)[0] > 0
             else:
-                truth = (rng.random((n, 8)) < chances(rng, 0.5, share, n)[:, None]).ravel()
-            label = rng.random(truth.size) < np.where(truth, right, false)
-            seen, weight = np.full(truth.size, np.nan), np.ones(truth.size)
-            parts = [np.flatnonzero(label == one) for one in (True, False)]
-            roots = np.sqrt([len(part) for part in parts])
-            for part, root in zip(parts, roots, strict=True):  # as `review export` draws
-                take = min(len(part), max(1, round(100 * root / roots.sum())))
-                if len(part):
-                    chosen = rng.choice(part, take, replace=False)
-                    seen[chosen], weight[chosen] = truth[chosen], len(part) / take
-            each = truth.size // n
-            clusters, wordings = np.repeat(np.arange(n), each), np.tile(np.arange(each), n)
-            found = correct(Read(label, seen, weight, clusters, wordings if w > 1 else None))
+                truth = rng.random((n, 8)) < chances(rng, 0.5, share, n)[:, None]
+            found = correct(reviewed(rng, truth, right, false, w > 1))
             ends = (found.over_low, found.over_high) if w > 1 else (found.ppi_low, found.ppi_high)
             return None if None in ends else held(ends, share)  # type: ignore[arg-type]
+
+        yield f"judge {right} / {false}, {n} statements, share {share}", one
+
+
+def corrected_gaps(judges: tuple[tuple[float, float], ...]) -> Iterator[Setting]:
+    """The difference of two models; the judge reads the second as it reads, the first rightly."""
+    for (right, false), n, share in itertools.product(judges, (24, 100), (0.05, 0.3)):
+
+        def one(rng, right=right, false=false, n=n, share=share):
+            a, b = (rng.random((n, 8)) < p[:, None] for p in pair(rng, n, share, 0.5))
+            reads = [reviewed(rng, b, right, false, False), reviewed(rng, a, 0.99, 0.01, False)]
+            return held(review_interval(reads), gap_of(share, 0.5, 0.0))
 
         yield f"judge {right} / {false}, {n} statements, share {share}", one
 
@@ -287,6 +308,7 @@ ROWS: dict[str, tuple[Callable[[], Iterator[Setting]], bool]] = {
     "difference over wordings like these": (lambda: panels(EVERY), True),
     "corrected by a review (ppi)": (lambda: reviews(JUDGES), True),
     "the same over 8 wordings": (lambda: reviews(JUDGES[1:], 8), True),
+    "difference of two, each corrected by a review": (lambda: corrected_gaps(JUDGES), True),
     "refusals, odds of errors to twice as far": (
         lambda: refusals(((0.8, 0.009), (0.88, 0.005), (0.67, 0.017))),
         True,
