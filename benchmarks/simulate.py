@@ -169,6 +169,8 @@ def differences(lost: tuple[float, ...], sided: bool = False) -> Iterator[Settin
         def one(rng, n=n, size=size, share=share, gap=gap, part=part):
             a, b = (rng.binomial(size, chance) for chance in pair(rng, n, share, gap))
             clear = size - rng.binomial(size - b, part)
+            if not clear.any():
+                return None
             own = np.column_stack([a, np.full(n, size), b, clear]).astype(float)
             found, truth = OfStatements(own, 1.0), gap_of(share, gap, part)
             return held((-1.0, found.upper()) if sided else found.interval(), truth)
