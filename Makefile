@@ -3,6 +3,7 @@
 # `make test-all` runs all of them.
 # `make fuzz MINUTES=60` looks for input on which a reader fails.
 # `make docs` builds the site.
+# `make simulate REPS=100` simulates how often the intervals hold, as a table (REPS=20: two minutes).
 # `make engines` tests the real vLLM, its server and Ray on the CPU, in .venv-vllm; `make llama` also
 # llama.cpp's server, which is compiled (ten minutes of a core or more, so no part of CI).
 # `make lock` pins versions and hashes (UPGRADE=--upgrade: the newest); `make pip-audit` asks whether
@@ -12,6 +13,7 @@ VENV ?= .venv
 VLLM ?= .venv-vllm
 LLAMA = .venv-llama
 MINUTES ?= 10
+REPS ?= 20
 FUZZ_EXAMPLES ?= 300
 TOOLS = .venv-tools
 BIN = $(VENV)/bin
@@ -23,7 +25,7 @@ LOCKED = $(INSTALL) --no-deps --require-hashes
 # Containers often set this variable. Python would then compile torch at each start (5 s of a core).
 unexport PYTHONDONTWRITEBYTECODE
 
-.PHONY: demo test slow test-all fuzz engines llama check docs wheel lock pip-audit clean
+.PHONY: demo test slow test-all fuzz simulate engines llama check docs wheel lock pip-audit clean
 
 demo: $(VENV)/ready
 	$(BIN)/genprobe yesno --lang mr
@@ -47,6 +49,9 @@ engines: $(VLLM)/ready
 
 llama: $(VLLM)/ready $(LLAMA)/ready
 	$(VLLM)/bin/pytest tests/real/test_llama.py
+
+simulate: $(VENV)/ready
+	OMP_NUM_THREADS=1 $(BIN)/python benchmarks/simulate.py $(REPS)
 
 check: $(VENV)/ready
 	$(BIN)/ruff format --check .

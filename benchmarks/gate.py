@@ -163,7 +163,7 @@ def languages(reps: int) -> None:
             old, new = map(pd.concat, sides)
             checks = checked(old, new, {"endorsed": 0.05}, {}, ["lang"])
             worse += any(check.verdict == WORSE for check in checks)
-            below += any(check.moved.p < 0.05 for check in checks)
+            below += any(check.moved.p(check.most) < 0.05 for check in checks)
         print(f"| {several} | {100 * worse / reps:.0f} | {100 * below / reps:.0f} |", flush=True)
 
 

@@ -1,6 +1,5 @@
-"""Measure the coverage of the interval for a new wording, and test the analyses that go with it.
+"""Test the analyses of runs with several wordings (their intervals: `simulate.py`).
 
-    python benchmarks/wordings.py coverage [REPS]     by spread, size, rate and missing replies
     python benchmarks/wordings.py components [REPS]   planted and estimated components
     python benchmarks/wordings.py dstudy [REPS]       forecast widths, and widths then found
     python benchmarks/wordings.py ranking [REPS]      rankings of models with and without an order
@@ -9,24 +8,19 @@
 
 A reply says yes with a probability whose logit is the sum of a mean and normal effects of its
 wording (standard deviation: the spread in the table), of its statement (1), and of both together
-(0.5). The truth is the mean over all wordings and statements, by quadrature. The interval for a new
-wording is compared with two others: that of a crossed analysis of variance of the rate itself, with
-Satterthwaite's degrees of freedom, and the one clustered by statement, which treats the wordings at
-hand as the only ones.
+(0.5).
 """
 
 from __future__ import annotations
 
-import itertools
 import resource
 import sys
 import time
-from collections.abc import Iterator
 
 import numpy as np
-from scipy import special, stats
+from scipy import special
 
-from genprobe.statistics import Array, share_interval
+from genprobe.statistics import Array, two_way_interval
 
 STATEMENT, TOGETHER = 1.0, 0.5
 NODES, WEIGHTS = np.polynomial.hermite_e.hermegauss(61)
@@ -68,88 +62,6 @@ def simulate(
     )
     sizes = rng.binomial(samples, 1 - missing, logit.shape)
     return rng.binomial(sizes, special.expit(logit)), sizes
-
-
-def satterthwaite(hits: Array, sizes: Array) -> tuple[float, float]:
-    """Compute the t interval of a crossed analysis of variance of the rate, within 0 and 1."""
-    statements, wordings = hits.shape
-    n = sizes.sum()
-    rate = hits.sum() / n
-    off = hits - rate * sizes
-    inner = off - off.mean(0) - off.mean(1)[:, None]
-    s = (off.sum(1) ** 2).sum() * statements / (statements - 1) / n**2
-    w = (off.sum(0) ** 2).sum() * wordings / (wordings - 1) / n**2
-    both = (statements - 1) * (wordings - 1)
-    i = (inner**2).sum() * statements * wordings / both / n**2
-    variance = max(s + w - i, s)
-    if variance <= 0:
-        return rate, rate
-    freedom = variance**2 / (s**2 / (statements - 1) + w**2 / (wordings - 1) + i**2 / both)
-    half = stats.t.ppf(0.975, max(freedom, 1.0)) * variance**0.5
-    return max(0.0, rate - half), min(1.0, rate + half)
-
-
-Row = tuple[float, int, int, int, float, float]
-
-
-def rows() -> Iterator[Row]:
-    """Yield the rows to simulate: spread, statements, wordings, samples, rate, missing."""
-    for spread, statements, wordings in itertools.product(
-        (0.1, 0.5, 1.0, 1.5), (24, 100, 400), (3, 6, 12)
-    ):
-        for samples, rate, missing in ((1, 0.5, 0.0), (1, 0.1, 0.3), (5, 0.8, 0.1)):
-            yield spread, statements, wordings, samples, rate, missing
-    for spread, statements, wordings in itertools.product((0.1, 1.5), (24, 400), (3, 12)):
-        for samples, rate, missing in ((1, 0.03, 0.0), (5, 0.97, 0.3)):
-            yield spread, statements, wordings, samples, rate, missing
-
-
-def coverage(reps: int) -> None:
-    """Print the coverage of each interval in % of the simulations, as a table in Markdown.
-
-    Also prints how often the interval for a new wording lies above or below the truth.
-    """
-    print(
-        "| spread | statements | wordings | samples | share | missing | new wording | above "
-        "| below | median width | Satterthwaite | by statement |\n" + "|---" * 12 + "|"
-    )
-    shares = []
-    for at, row in enumerate(rows()):
-        found = np.array([
-            one
-            for hits, sizes in zip(*simulate(np.random.default_rng(at), reps, *row), strict=True)
-            for one in [_held(hits, sizes, row[4])]
-        ])  # fmt: skip
-        shares.append(found[:, 0].mean())
-        above, below, width = found[:, 1].mean(), found[:, 2].mean(), np.median(found[:, 3])
-        cells = [f"{100 * x:.1f}" for x in (shares[-1], above, below)]
-        cells += [f"{width:.3f}", *(f"{100 * x:.1f}" for x in found[:, 4:].mean(0))]
-        print("| " + " | ".join([*map(str, row), *cells]) + " |", flush=True)
-    held = np.array(shares)
-    inside = ((held >= 0.93) & (held <= 0.97)).sum()
-    print(
-        f"\n{reps} simulations a row. Of {len(held)} rows {inside} hold 93 to 97 %, "
-        f"{(held > 0.97).sum()} more, {(held < 0.93).sum()} less, {(held < 0.92).sum()} under 92 %."
-    )
-
-
-def _held(hits: Array, sizes: Array, rate: float) -> list[float]:
-    """Compare the intervals of one simulated table with the truth.
-
-    Returns for the interval for a new wording whether it contains the truth, lies above it or lies
-    below it, and its width; then whether each of the other two intervals contains the truth.
-    """
-    from genprobe.metrics.wordings import spread as apart
-
-    found = apart(hits, sizes)
-    assert found is not None
-    low, high = found.interval()
-    low = 0.0 if not hits.sum() else low
-    high = 1.0 if hits.sum() == sizes.sum() else high
-    s, t = satterthwaite(hits, sizes)
-    c = share_interval(hits.sum(1), sizes.sum(1)) or (0.0, 1.0)
-    new = low <= rate <= high, rate < low, rate > high, high - low
-    return [float(x) for x in (*new, s <= rate <= t, c[0] <= rate <= c[1])]
 
 
 def planted(rate: float, spread: float) -> dict[tuple[str, ...], float]:
@@ -217,7 +129,6 @@ def recovered(reps: int) -> None:
 
 def widths(reps: int) -> None:
     from genprobe.analysis import dstudy
-    from genprobe.metrics.wordings import spread as apart
 
     print("spread  rate  statements  wordings  samples   forecast   found    ratio")
     for spread, rate, statements, wordings, samples in (
@@ -229,15 +140,12 @@ def widths(reps: int) -> None:
         given = dstudy.parts(pilot[0][0], pilot[1][0])
         assert given is not None
         expected = dstudy.forecast(given, statements, wordings, wordings, samples)
-        found = []
         rng = np.random.default_rng(2)
-        for hits, sizes in zip(
+        studies = zip(
             *simulate(rng, reps, spread, statements, wordings, samples, rate), strict=True
-        ):
-            one = apart(hits, sizes)
-            assert one is not None
-            low, high = one.interval()
-            found.append(high - low)
+        )
+        ends = [two_way_interval(study) or (0.0, 1.0) for study in studies]
+        found = [high - low for low, high in ends]
         print(
             f"{spread:6} {rate:5} {statements:11} {wordings:9} {samples:8} {expected:10.3f} "
             f"{np.mean(found):7.3f} {expected / np.mean(found):8.2f}",
@@ -341,7 +249,6 @@ def flips(reps: int) -> None:
 
 def speed(_: int) -> None:
     from genprobe.analysis.components import components
-    from genprobe.metrics.wordings import spread as apart
 
     rng = np.random.default_rng(0)
     n, sizes = 1_000_000, {"statement": 5000, "wording": 10, "direction": 2, "model": 10}
@@ -356,9 +263,7 @@ def speed(_: int) -> None:
     of = np.zeros((5000, 10))
     np.add.at(hits, (facets["statement"], facets["wording"]), values)
     np.add.at(of, (facets["statement"], facets["wording"]), 1)
-    one = apart(hits, of)
-    assert one is not None
-    one.interval()
+    two_way_interval((hits, of))
     memory = resource.getrusage(resource.RUSAGE_SELF).ru_maxrss / 1024
     print(
         f"{n:,} outcomes, {len(found.parts)} components and an interval: "
@@ -367,8 +272,8 @@ def speed(_: int) -> None:
 
 
 if __name__ == "__main__":
-    what = {"coverage": coverage, "components": recovered, "dstudy": widths,
+    what = {"components": recovered, "dstudy": widths,
             "ranking": ranking, "flips": flips, "speed": speed}  # fmt: skip
-    what[sys.argv[1] if len(sys.argv) > 1 else "coverage"](
+    what[sys.argv[1] if len(sys.argv) > 1 else "components"](
         int(sys.argv[2]) if len(sys.argv) > 2 else 300
     )

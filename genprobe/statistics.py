@@ -91,7 +91,7 @@ def share_interval(hits: Array, sizes: Array, level: float = LEVEL) -> Interval 
     k, n = float(hits.sum()), float(sizes.sum())
     if (sizes == 1).all() and np.isin(hits, (0, 1)).all():  # also if there are none
         return wilson(k, n, level)
-    usual = float((sizes**2).sum()) / n  # the size of an anchor
+    usual = usual_size(sizes)
     z2 = NormalDist().inv_cdf((1 + level) / 2) ** 2
     least = z2 / (n / usual + z2)  # Wilson's end for no hit in as many clusters of the usual size
     table = _counted(hits, sizes)
@@ -106,10 +106,11 @@ def share_of_sums(sums: Array) -> Interval | None:
     return share_interval(sums[:, 0], sums[:, 1])
 
 
-def upper_end(sums: Array, sizes: Array, level: float = LEVEL) -> float:
+def upper_end(sums: Array, sizes: Array, level: float = LEVEL, usual: float | None = None) -> float:
     """Compute the one-sided upper confidence limit of the mean sum(sums) / sum(sizes).
 
-    sums, sizes: (clusters,); each sum lies between 0 and its size, and need not be a count.
+    sums, sizes: (clusters,); each sum lies between 0 and its size, and need not be a count. usual:
+    the size of an anchor; None for that of the usual cluster.
 
     It is the bootstrap of `share_interval` with the weights 1 and 0: Gaffke's bound (2005, Dortmund
     preprint 05-08; Learned-Miller & Thomas 2019, arXiv 1905.06208), which is conjectured to hold
@@ -119,32 +120,40 @@ def upper_end(sums: Array, sizes: Array, level: float = LEVEL) -> float:
     k, n = float(sums.sum()), float(sizes.sum())
     if n <= 0 or k >= n:
         return 1.0
-    usual = float((sizes**2).sum()) / n
+    usual = usual or usual_size(sizes)
     return max(_quantile(level, *_counted(sums, sizes), usual, 1.0, 0.0), k / n)
 
 
-def mean_interval(sums: Array, sizes: Array, level: float = LEVEL) -> Interval:
+def mean_interval(
+    sums: Array, sizes: Array, level: float = LEVEL, usual: float | None = None
+) -> Interval:
     """Compute the interval of the mean sum(sums) / sum(sizes), which is a difference on its scale.
 
-    sums, sizes: as in `upper_end`; a difference of -1 is a 0, no difference a half. It is the
-    bootstrap of `share_interval`, without what holds for counts of hits alone.
-    `benchmarks/gate.py differences` says how often the interval holds the difference.
+    sums, sizes, usual: as in `upper_end`; a difference of -1 is a 0, no difference a half. It is
+    the bootstrap of `share_interval`, without what holds for counts of hits alone.
+    `benchmarks/simulate.py` says how often the interval holds the difference.
     """
     sums, sizes = np.asarray(sums, float), np.asarray(sizes, float)
-    usual, tail = float((sizes**2).sum() / sizes.sum()), (1 - level) / 2
+    usual, tail = usual or usual_size(sizes), (1 - level) / 2
     table = _counted(sums, sizes)
     low = _quantile(tail, *table, usual, 0.25, 0.75)
     return low, _quantile(1 - tail, *table, usual, 0.75, 0.25)
 
 
-def p_at_most(share: float, sums: Array, sizes: Array) -> float:
+def p_at_most(share: float, sums: Array, sizes: Array, usual: float | None = None) -> float:
     """Compute a one-sided p-value for the hypothesis that the mean is at most `share`.
 
-    sums, sizes: as in `upper_end`. The anchors of the bootstrap weigh 1/2 each (`share_interval`).
+    sums, sizes, usual: as in `upper_end`. The anchors of the bootstrap weigh 1/2 each
+    (`share_interval`).
     """
     sums, sizes = np.asarray(sums, float), np.asarray(sizes, float)
-    usual = float((sizes**2).sum() / sizes.sum())
+    usual = usual or usual_size(sizes)
     return min(1.0, max(0.0, _chance_below(share, *_counted(sums, sizes), usual, 0.5, 0.5)))
+
+
+def usual_size(sizes: Array) -> float:
+    """Return the size of the cluster that a unit is in on average, that of an anchor."""
+    return float((np.square(sizes)).sum() / np.sum(sizes))
 
 
 def _counted(hits: Array, sizes: Array) -> tuple[Array, Array, Array]:
@@ -348,7 +357,7 @@ def two_way_interval(
 
     It is at least as wide as that for these columns (`share_interval`): a draw of `two_way` has no
     invented cluster, and would be too sure of few clusters in many columns. How often it holds is
-    simulated in `benchmarks/wordings.py`.
+    simulated in `benchmarks/simulate.py`.
     """
     if _asked(table, less).sum() < COLUMNS:
         return None

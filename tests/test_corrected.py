@@ -13,6 +13,8 @@ from genprobe.errors import InputError
 from genprobe.outcomes.table import from_rows
 from genprobe.review import corrected_rates, correction
 from genprobe.review.corrected_rates import rates
+from genprobe.review.plan import plan
+from genprobe.runs.run import Run
 from genprobe.statistics import share_interval
 
 PATH = Path(__file__).parents[1] / "benchmarks" / "corrected.py"
@@ -508,3 +510,54 @@ def test_negrate_by_the_regard_of_a_model_and_of_people():
     # People alone, where no model read the regard.
     alone = {s.by.get("rate") for s in corrected_rates.scores(outcomes(), of_regard(shown))}
     assert alone == {"negrate-regard"}
+
+
+# --- two models
+
+
+def test_a_judge_that_reads_one_model_worse_makes_no_difference():
+    """Both models are the same; of the second the judge calls every fourth other story negative."""
+    rng = np.random.default_rng(2)
+    negative = rng.random((60, 5)) < 0.3
+    sides = []
+    for name, false in (("one", 0.0), ("two", 0.25)):
+        called = negative | (rng.random(negative.shape) < false)
+        rows = outcomes(60).assign(model=name, status="answered", usable=True, unusable_why="")
+        rows["sentiment"] = np.where(called.ravel(), "negative", "neutral")
+        truth = dict(
+            zip(rows["request"], np.where(negative.ravel(), "negative", "neutral"), strict=True)
+        )
+        some = rng.choice(rows["request"], 150, replace=False)
+        sides.append((name, rows, review({request: truth[request] for request in some})))
+    found = {s.metric: s for s in corrected_rates.differences(*sides)}
+    one, other = (rates(rows, said, "sentiment", "negative")[0].rate for _, rows, said in sides)
+    assert other.measured - one.measured > 0.12
+    difference = found["ppi-difference"]
+    assert difference.by == {"of": "sentiment negative", "a": "one", "b": "two"}
+    assert difference.value == pytest.approx(other.ppi - one.ppi)
+    assert difference.low < 0 < difference.high and abs(difference.value) < 0.07
+    assert (found["ppi-a"].low, found["ppi-b"].high) == (one.ppi_low, other.ppi_high)
+    assert "ppi-over-wordings-a" not in found
+    with pytest.raises(InputError, match="no question that corrects a rate of both"):
+        other = sides[1][2].assign(question="fluency")
+        corrected_rates.differences(sides[0], ("two", sides[1][1], other))
+
+
+# --- planning
+
+
+def test_a_plan_asks_for_fewer_replies_the_better_the_judge():
+    """Half the width of the interval falls with the replies that are read, as the plan says."""
+    run = Run.open(PATH.parents[1] / "tests" / "golden" / "stories")
+    found = plan(run.folder, 0.35)
+    needed = {(s.by["rate"], s.by["right"]): s.value for s in found if s.metric == "to-review"}
+    at_best = {(s.by["rate"], s.by["right"]): s.value for s in found if s.metric == "all-reviewed"}
+    assert needed.keys() == at_best.keys() and {rate for rate, _ in needed} >= {"negrate"}
+    for key, size in needed.items():
+        assert (size is None) == (at_best[key] > 0.35), key
+        assert size is None or 0 < size <= 30
+    assert any(size is not None for size in needed.values())
+    for rate in {rate for rate, _ in needed}:
+        assert at_best[rate, 98.0] <= at_best[rate, 90.0] + 0.02
+    with pytest.raises(InputError, match="between 0 and 50"):
+        plan(run.folder, 0.6)

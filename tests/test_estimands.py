@@ -67,7 +67,7 @@ def test_hedged_noes_give_no_order(runs):
     assert found["pairs"][0]["unclear_may_account"] and not found["pairs"][0]["differ"]
     told = compared(*words)
     assert "no ranking of b.csv, a.csv" in told and "unclear replies may account for it" in told
-    assert all("/2-own-" in score["signature"] for score in found["scores"])
+    assert all("-own-" in score["signature"] for score in found["scores"])
     assert found["estimand"] == "units that count in each, these wordings"
 
 
@@ -115,8 +115,8 @@ def test_models_that_are_equal_over_wordings_are_called_different_in_5_percent()
     fixed = over = 0
     for _ in range(60):
         sides = [panel(rng, 0.4, 8, 60, 0.6, model) for model in ("m", "other")]
-        over += paired.paired(*sides, "endorsed-over-wordings")[0].t_p < 0.05
-        [cell] = paired.matched(*sides, "endorsed")
+        over += paired.paired(*sides, "endorsed-over-wordings")[0].gap_p < 0.05
+        [cell] = paired.cells_of(*sides, "endorsed")
         fixed += paired.tested("endorsed", cell, 199).swap_p < 0.05
     assert fixed >= 10 and over <= 7  # 10 or more of 60 for these wordings alone
     chance = p_at_most(0.05, np.repeat([1.0, 0.0], [over, 60 - over]), np.ones(60))

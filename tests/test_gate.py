@@ -162,10 +162,10 @@ def test_a_few_clear_answers_may_not_hide_a_figure_that_moved(share, most):
 def test_a_language_that_stops_answering_makes_the_verdict_worse():
     """Of 18 languages one hedges its noes, or refuses everything: pooled, 16 points hold."""
     langs = ["kk", *(f"l{at}" for at in range(17))]
-    old = pd.concat([table(SAME[:60], lang) for lang in langs])
+    old = pd.concat([table(SAME[:80], lang) for lang in langs])
     for change in (hedged, lambda says: np.full_like(says, REFUSES)):
         new = pd.concat(
-            [table(change(SAME[:60]) if lang == "kk" else SAME[:60], lang) for lang in langs]
+            [table(change(SAME[:80]) if lang == "kk" else SAME[:80], lang) for lang in langs]
         )
         assert verdict(old, new, 0.16).verdict == gate.NOT_WORSE
         found = verdict(old, new, 0.16, ["lang"])
@@ -180,11 +180,19 @@ def test_requests_that_fail_in_one_language_make_the_verdict_worse():
     new = old.copy()
     gone = (new["lang"] == "l7").to_numpy()
     new.loc[gone, "status"] = "failed"
-    judged = ["answer", "kind", "says", "refused", "response"]
-    new[judged] = new[judged].astype(object).mask(gone[:, None])
+    for judged in ("answer", "kind", "says", "refused", "response"):
+        new[judged] = new[judged].astype(object).mask(gone)
     found = verdict(old, new, 0.12, ["lang"])
     assert found.verdict == gate.WORSE
     assert any(c.where == "failed, lang l7" and c.verdict == gate.WORSE for c in found.checks)
+
+
+@pytest.mark.parametrize("limits", [{"unclear": 0.2}, {"endorsed": 0.2}])
+def test_where_nothing_was_clear_nothing_is_tested(limits):
+    old, new = table(np.full_like(SAME, HEDGE)), table(SAME)
+    for later in (old, new):
+        with pytest.raises(InputError, match="nothing counts in the old run"):
+            gate.checked(old, later, limits, {})
 
 
 @pytest.mark.parametrize("limits", [{"unclear": 0.2}, {"failed": 0.5}, {"refusal": 0.1}])
@@ -217,19 +225,12 @@ def test_a_wide_limit_of_one_measure_loosens_no_guard():
 def test_many_limits_are_one_test():
     """With Holm's correction, ten languages in which nothing changed rarely make one worse."""
     rng = np.random.default_rng(3)
-    langs = [f"l{at}" for at in range(10)]
     uncorrected = corrected = 0
     for _ in range(30):
-        sides = []
-        chance = rng.beta(0.3, 0.6, (10, 40, 1))
-        for _ in range(2):
-            says = (rng.random((10, 40, 2)) < chance).astype(float)
-            parts = [table(part, lang) for part, lang in zip(says, langs, strict=True)]
-            for at, part in enumerate(parts):  # statements of their own
-                part["statement"] = part["statement"] + f"-{at}"
-            sides.append(pd.concat(parts))
-        cells = rises.moved(*sides, "endorsed", by=["lang"])
-        p = np.array([cell.p(0.0) for cell in cells])
+        chance = rng.beta(0.3, 0.6, (10, 40))
+        sizes = np.full((10, 40), 2.0)
+        own = np.stack([rng.binomial(2, chance), sizes, rng.binomial(2, chance), sizes], -1)
+        p = np.array([OfStatements(one, 1.0).p(0.0) for one in own])
         uncorrected += bool((p < 0.05).any())
         corrected += bool((p < 0.05 / len(p)).any())
     assert uncorrected >= 6 and corrected <= 4

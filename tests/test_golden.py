@@ -7,6 +7,7 @@ from pathlib import Path
 
 import pytest
 
+from genprobe import metrics
 from genprobe.analysis.recompute import recompute
 from genprobe.analysis.score import score
 from genprobe.report import figures
@@ -19,34 +20,32 @@ KINDS = ("yesno", "stories", "essays", "pairs", "choices")
 SINCE = frozenset(
     (
         *("negrate-corrected", "negrate-published", "story-refusal", "story-refusal-corrected"),
-        *("refusal-corrected", "argues-for-corrected", "argues-against-corrected"),
-        "argues-both-corrected",
+        "refusal-corrected",
     )
 )
-# Definitions that have changed since: requests that failed are inside the bounds. No figure of these
-# runs moves, as none of their requests failed.
-RAISED = {"acquiescence/2": "acquiescence/3", "negrate/1": "negrate/2"}
-RAISED |= {"negative-stories/1": "negative-stories/2", "uncertainty/1": "uncertainty/2"}
-# Intervals that are computed otherwise since: shares in clusters, and bootstraps, which the names of
-# the clusters changed. Their ends are no longer those of then; all else is.
-METHODS = {"wilson95": "anchored95", "bootstrap95x2000s1": "bootstrap95x2000s1o"}
+# Since then definitions have changed (what failed is inside the bounds; no request of these runs
+# failed), signatures name the estimand, and intervals are computed otherwise: the ends are no longer
+# those of then; all else is.
+METRIC = re.compile(r"(?<=metric:)([^/|{]+)/[^|+]*")
 
 
 def raised(text: str) -> str:
     """The text with the definitions of today in its signatures."""
-    for old, new in RAISED.items():
-        text = text.replace(f"metric:{old}-", f"metric:{new}-")
-    for old, new in METHODS.items():
-        text = re.sub(rf"(metric:[^|]*-){old}(?=[|+])", rf"\g<1>{new}", text)
-    return text
+    return METRIC.sub(lambda found: metrics.find(found[1]).id, text)
 
 
 def without_ends(scores: list[dict]) -> list[dict]:
-    """The scores without the ends of intervals, which must hold the value."""
+    """The scores without the ends of intervals, which must hold the value, and without bounds."""
     for one in scores:
         low, high = one.pop("low"), one.pop("high")
         assert low is None or one["value"] is None or low <= one["value"] <= high
+        del one["bounds"]
     return scores
+
+
+def bounds(scores: list[dict]) -> list[list[float]]:
+    """The bounds; there are none since where nothing is unclear."""
+    return [one["bounds"] if one["bounds"] != [one["value"]] * 2 else None for one in scores]
 
 
 @pytest.fixture(params=KINDS)
@@ -66,6 +65,10 @@ def test_it_scores_to_the_same_bytes(run):
     score(run)
     found = json.loads((run / "scores.json").read_text())
     kept = [one for one in found if one["metric"] not in SINCE]
+    # What is `und` may be in either language, and is inside the bounds since.
+    pairs = zip(bounds(kept), bounds(wanted), kept, strict=True)
+    new = {one["metric"] for found, was, one in pairs if found != was}
+    assert new <= {"wrong-language"}
     assert without_ends(kept) == without_ends(wanted)
 
 
@@ -114,5 +117,5 @@ def test_shares_corrected_for_the_errors_of_another_judge_say_so(tmp_path):
     run = Path(shutil.copytree(GOLDEN / "essays", tmp_path / "essays"))
     told: list[str] = []
     score(run, note=told.append)
-    (line,) = [line for line in told if "stance@1+6621dd75 read these replies" in line]
-    assert "argues-for-corrected" in line and "`genprobe judge RUN`" in line
+    (line,) = [line for line in told if "refusal@1+2ad9d05c read these replies" in line]
+    assert "refusal-corrected" in line and "`genprobe judge RUN`" in line

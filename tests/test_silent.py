@@ -66,7 +66,7 @@ def test_no_correction_of_a_label_that_nobody_reviewed():
     truth = np.array([np.nan] * 40 + [0.0] * 20 + [np.nan] * 40)
     found = corrected(measured, truth)
     assert (found.measured, found.n_reviewed) == (0.4, 20)
-    assert (found.ppi, found.ppi_low, found.rg, found.accuracy) == (None, None, None, None)
+    assert (found.ppi, found.ppi_low, found.over, found.accuracy) == (None, None, None, None)
 
 
 STATEMENTS = "id,lang,text\ns1,en,Cooks are loud.\ns2,en,Cooks are loud.\ns3,en,Cooks are calm.\n"
@@ -551,7 +551,7 @@ def test_the_report_puts_the_corrected_rates_first(run, tmp_path):
     (endorsed,) = [
         f
         for f in figures.found([run], reviewed=tmp_path / "review.csv")
-        if f.name == "corrected-endorsed"
+        if f.name == "corrected-endorsed-of-all"
     ]
     found = {s.metric: s.value for s in endorsed.scores}
     assert list(found) == ["ppi", "measured"] and found["measured"] == pytest.approx(2 / 3)
@@ -571,14 +571,14 @@ def test_latex_and_figures_of_a_review_have_the_corrected_rate_first(run, tmp_pa
     assert svg.index("corrected") < svg.index("as measured")
 
 
-def test_negrate_is_drawn_as_corrected_by_the_classifiers_errors_and_as_measured(tmp_path):
+def test_negrate_is_drawn_as_read_and_as_the_classifiers_errors_could_move_it(tmp_path):
     figures.draw([GOLDEN / "stories"], tmp_path)
     rows = list(csv.DictReader((tmp_path / "negrate-by-domain.csv").open()))
     assert [row["metric"] for row in rows] == ["negrate", "negrate-corrected"]
     latex = (tmp_path / "negrate-by-domain.tex").read_text()
-    assert re.search(r"& negrate\{-\}corrected & negrate\b", latex)
+    assert re.search(r"& negrate & negrate\{-\}corrected\b", latex)
     svg = (tmp_path / "negrate-by-domain.svg").read_text()
-    assert svg.index("control, corrected") < svg.index("control, as measured")
+    assert svg.index("control, as measured") < svg.index("control, if as on card")
 
 
 def test_a_model_that_changes_within_a_run_is_said_and_split_by(run):

@@ -665,7 +665,7 @@ def test_the_report_and_the_figures_lead_with_the_wording(runs, tmp_path):
 
     page = build([runs[0]], tmp_path / "page.html").read_text("utf-8")
     assert "Effect of the wording" in page
-    assert "Mean over wordings, by language" in page
+    assert "Over wordings, by language" in page
     assert "What an answer depends on" in page
     found = {figure.name: figure for figure in figures.found([runs[0]])}
     shown = {score.by["wording"] for score in found["wordings-by-model"].scores}

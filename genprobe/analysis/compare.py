@@ -7,10 +7,11 @@ import itertools
 import math
 from collections import Counter
 from collections.abc import Callable, Collection, Iterable, Mapping, Sequence
+from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
 from genprobe import tasks
-from genprobe.analysis.score import Source, listed, signer, sources_of
+from genprobe.analysis.score import Source, listed, review_of, signer, sources_of
 from genprobe.errors import Caution, InputError, RunError
 from genprobe.records import Score
 from genprobe.render.grid import model_names
@@ -36,6 +37,7 @@ def compare(
     metrics: str | Sequence[str] = (),
     by: str | Sequence[str] = (),
     power: float | None = None,
+    reviewed: str | Path | None = None,
     note: Note = quiet,
 ) -> Scores:
     """Compare runs by a test, or plan a study that would show a difference (docs/inference.md).
@@ -49,7 +51,8 @@ def compare(
     if empty, all of `variance.FACTORS` or `components.CROSSED`. metrics: if empty, for `paired`
     those that both sides have, for the other tests the first default one that fits. by: columns by
     which figures are grouped; one cell if empty. power: points to plan for, instead of a test.
-    note: called with what is left out.
+    reviewed: a table of `review import` with replies of all runs; the rates that it corrects are
+    compared, instead of metrics. note: called with what is left out.
 
     Each p-value is also returned corrected for the number of p-values. Raises RunError if two runs
     differ in more than the model, InputError for runs or columns that cannot be compared.
@@ -68,6 +71,10 @@ def compare(
     for run in asked.runs:
         if line := run.spec.drawn_otherwise:
             note(Caution(f"{run.folder}: {line}"))
+    if reviewed is not None:
+        if test != "paired" or between or power is not None or metrics:
+            raise InputError("--reviewed compares the rates of models that a review corrects")
+        return Scores(_corrected(asked, Path(reviewed), by))
     if test == "paired":
         return _side_by_side(asked, metrics, by, between, power, note)
     if test == "retest":
@@ -119,6 +126,23 @@ def _side_by_side(
     if column == "model":
         found.rankings = _ranked(asked, metrics, by, note)
     return found
+
+
+def _corrected(asked: _Asked, table: Path, by: Sequence[str]) -> list[Score]:
+    """Compare each other run with the first by the rates that a review of both corrects."""
+    from genprobe.metrics import spoken
+    from genprobe.review import corrected_rates
+
+    sides, signs = [], []
+    for name, run, outcomes in zip(asked.names, asked.runs, asked.tables, strict=True):
+        said, sign = review_of(run, table)
+        sides.append((name, spoken(outcomes), said))
+        signs.append(sign)
+    first, *others = sides
+    if not others:
+        raise InputError(f"{asked.runs[0].folder} is compared with nothing; give another run")
+    scores = [s for other in others for s in corrected_rates.differences(first, other, by)]
+    return [dataclasses.replace(s, signature=asked.sign(signs[0](s.metric))) for s in scores]
 
 
 def _retested(asked: _Asked, metrics: Sequence[str], by: Sequence[str], note: Note) -> list[Score]:

@@ -17,6 +17,7 @@ from __future__ import annotations
 import math
 from abc import ABC, abstractmethod
 from dataclasses import dataclass
+from functools import cached_property
 from statistics import NormalDist
 
 import numpy as np
@@ -35,6 +36,7 @@ from genprobe.statistics import (
     two_way_interval,
     two_way_p,
     upper_end,
+    usual_size,
 )
 
 ONE_SIDED = 1 - ALPHA  # level of a one-sided end
@@ -117,26 +119,34 @@ class OfStatements(Gap):
         a, n, b, m = self.own.sum(0)
         return float(b / m - a / n)
 
+    @cached_property
     def _share(self) -> tuple[Array, Array]:
         """Return sums and sizes on a scale from 0 (a difference of -width) to 1."""
         sums, sizes = as_one(self.own)
         return (sums / self.width + sizes) / 2, sizes
 
+    @cached_property
+    def _usual(self) -> float:
+        """Return the size of an invented statement: it moves either figure as a usual one does."""
+        _, n, _, m = self.own.T
+        both = (n.sum() + m.sum()) / 2
+        return max(usual_size(size) * both / size.sum() for size in (n, m))
+
     def _points(self, share: float) -> float:
         return self.width * (2 * share - 1)
 
     def interval(self, level: float = LEVEL) -> Interval:
-        low, high = map(self._points, mean_interval(*self._share(), level))
+        low, high = map(self._points, mean_interval(*self._share, level, self._usual))
         return min(low, self.value), max(high, self.value)
 
     def upper(self) -> float:
-        return self._points(upper_end(*self._share(), ONE_SIDED))
+        return self._points(upper_end(*self._share, ONE_SIDED, self._usual))
 
     def reverse(self) -> OfStatements:
         return OfStatements(self.own[:, [2, 3, 0, 1]], self.width)
 
     def p(self, most: float) -> float:
-        return p_at_most((most / self.width + 1) / 2, *self._share())
+        return p_at_most((most / self.width + 1) / 2, *self._share, self._usual)
 
 
 @dataclass(frozen=True)

@@ -21,7 +21,7 @@ import numpy as np
 from genprobe import metrics
 from genprobe.analysis import paired
 from genprobe.analysis.gaps import ONE_SIDED, Gap, OfStatements, fewest
-from genprobe.analysis.paired import Matched
+from genprobe.analysis.paired import Matched, Summed
 from genprobe.errors import InputError
 from genprobe.metrics import OVER, OWN, Metric, wordings
 from genprobe.records import JSON
@@ -115,8 +115,7 @@ def moved(
     if chosen.scale not in ("share", "points"):
         raise InputError(f"{metric} has no limit in points; limit a share")
     cells = paired.cells_of(old, new, metric, by)
-    if not any(cell.counted[0].any() for cell in cells):
-        raise InputError(f"{metric}: nothing counts in the old run; nothing to test")
+    _counts(metric, cells)
     found = []
     for cell in cells:
         figures = cell.figures(chosen)
@@ -142,6 +141,12 @@ def moved(
     return some
 
 
+def _counts(metric: str, cells: Sequence[Matched | Summed]) -> None:
+    """Raise InputError if nothing counts in the old run: then a new one cannot be worse."""
+    if not any(cell.counted[0].any() for cell in cells):
+        raise InputError(f"{metric}: nothing counts in the old run; nothing to test")
+
+
 def _sides(chosen: Metric, cell: Matched) -> tuple[str, dict[str, Array]]:
     """Return the estimand, and the sums of all planned units by what unclear ones count as."""
     if wordings.base(chosen.name) and len(cell.wordings) < COLUMNS:
@@ -161,10 +166,12 @@ def _sides(chosen: Metric, cell: Matched) -> tuple[str, dict[str, Array]]:
 def lost(old: pd.DataFrame, new: pd.DataFrame, metric: str, by: Sequence[str] = ()) -> list[Moved]:
     """Measure by how much the share of planned units that do not count rose, in each cell.
 
-    The arguments are those of `moved`; the figures are shares of the planned units.
+    The arguments and the errors are those of `moved`; the figures are shares of the planned units.
     """
+    cells = paired.cells_of(old, new, metric, by)
+    _counts(metric, cells)
     found = []
-    for cell in paired.cells_of(old, new, metric, by):
+    for cell in cells:
         n, unclear = cell.planned, cell.planned - cell.counted
         own = np.column_stack([unclear[0], n, unclear[1], n])[n > 0]
         if len(own) > 1:

@@ -454,14 +454,27 @@ def of_review(
     table: of `review import`. sign: metric, version and method -> signature. Raises InputError for
     another kind of table, or one without this run.
     """
-    import pandas as pd
-
     from genprobe.metrics import spoken
-    from genprobe.review import collect as reviewed
-    from genprobe.review import corrected_rates, correction
+    from genprobe.review import corrected_rates
 
     if run is None:
         raise InputError("a review corrects the rates of a run; name its folder")
+    said, sign_of = review_of(run, table)
+    found = corrected_rates.scores(spoken(outcomes), said, by)  # people read free replies
+    return [dataclasses.replace(s, signature=sign(sign_of(s.metric))) for s in found]
+
+
+def review_of(run: Run, table: Path) -> tuple[pd.DataFrame, Callable[[str], str]]:
+    """Return what a table of `review import` says of a run, and a function for signatures.
+
+    The function returns a metric with its version and the table. Raises InputError for another kind
+    of table, or one without this run.
+    """
+    import pandas as pd
+
+    from genprobe.review import collect as reviewed
+    from genprobe.review import corrected_rates
+
     spec = run.spec.hash  # folders can be moved, so an item names its run by the hash of its spec
     answers = reviewed.read_table(table)
     if kind := next((r["stratum"] for r in answers if r["stratum"].startswith(reviewed.ONLY)), ""):
@@ -472,17 +485,11 @@ def of_review(
         )
     rows = [r for r in answers if r["item"] == reviewed.item_id(spec, r["request"])]
     if not rows:
-        raise InputError(f"{table} has no review of this run")
+        raise InputError(f"{table} has no review of {run.folder}")
     columns = ["request", "reviewer", "question", "answer", "weight"]
     said = pd.DataFrame([r for r in rows if not r["repeat"]], columns=columns)
     content = digest(door.content(table).hex(), 8)
-    return [
-        dataclasses.replace(
-            s,
-            signature=sign(f"{s.metric}/{correction.VERSION}-{correction.METHOD}+review-{content}"),
-        )
-        for s in corrected_rates.scores(spoken(outcomes), said, by)  # people read free replies
-    ]
+    return said, lambda metric: f"{corrected_rates.metric_id(metric)}+review-{content}"
 
 
 def not_corrected(scores: Sequence[Score]) -> Iterator[str]:

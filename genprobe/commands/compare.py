@@ -40,6 +40,12 @@ from genprobe.errors import InputError
 )
 @click.option("--metric", "metrics", multiple=True, metavar="M", help="Metric; see `list metrics`.")
 @click.option(
+    "--reviewed",
+    type=click.Path(path_type=Path),
+    metavar="FILE",
+    help="Table of `review import` with replies of all runs: compare the rates that it corrects.",
+)
+@click.option(
     "--paradigms",
     is_flag=True,
     help="For runs of yesno and logprob: compare what each model says with what it prefers "
@@ -59,6 +65,7 @@ def command(
     between: str | None,
     power: float | None,
     metrics: tuple[str, ...],
+    reviewed: Path | None,
     paradigms: bool,
     matrix: bool,
     by: str | None,
@@ -99,6 +106,8 @@ def command(
         raise InputError("--metric cannot be used with --paradigms, which has its own measures")
     if paradigms and (between or power is not None or test != "paired"):
         raise InputError("--test, --between and --power cannot be used with --paradigms")
+    if reviewed is not None and (paradigms or matrix):
+        raise InputError("--reviewed cannot be used with --paradigms and --matrix")
     if matrix:
         if paradigms or metrics or between or power is not None or test != "paired":
             raise InputError("--matrix can be combined only with --by")
@@ -115,10 +124,11 @@ def command(
             metrics=metrics,
             by=columns(by),
             power=power,
+            reviewed=reviewed,
             note=noter(quiet),
         )
     models = test == "paired" and power is None and not between and not paradigms
-    if form == "json" and models:
+    if form == "json" and models and reviewed is None:
         click.echo(formats.ranked(found, found.rankings), nl=False)
         return
     print_scores(found, form)

@@ -32,10 +32,12 @@ SCALES = ("share", "points", "number", "count", "coefficient", "p")
 
 # What a figure is over: which replies, and which wordings; in signatures. Those of a gate are over
 # all planned replies (`analysis.gate`).
-OWN, OVER = "own", "own-wordings"
+OWN, OVER, ALIKE, NEXT = "own", "own-wordings", "own-alike", "own-next"
 ESTIMANDS = {
     OWN: "units that count in each, these wordings",
     OVER: "units that count in each, wordings like these",
+    ALIKE: "units that count in each, these wordings weighing alike",
+    NEXT: "units that count in each, one further wording",
     "planned": "all planned replies, these wordings",
     "planned-wordings": "all planned replies, wordings like these",
 }
@@ -115,8 +117,8 @@ class Metric:
     by unit. place: position among the scores shown by default, low numbers first; 0 is shown only
     on request. apart: columns that are never averaged over. of_logs: it needs log-probabilities and
     has no meaning for perplexities. extremes: the statistics of a unit that makes the value as low,
-    and as high, as it can be; only for a value that is no ratio. version: changes whenever a value,
-    an end of its interval or one of its bounds can change.
+    and as high, as it can be; only for a value that is no ratio. estimand: of `ESTIMANDS`. version:
+    changes whenever a value, an end of its interval or one of its bounds can change.
     """
 
     name: str
@@ -138,12 +140,8 @@ class Metric:
     of_logs: bool = False
     extremes: tuple[tuple[float, ...], ...] = ()
     apart: tuple[str, ...] = ("decode",)
+    estimand: str = OWN
     version: str = "1"
-
-    @property
-    def estimand(self) -> str:
-        """Return the estimand, of `ESTIMANDS`; a figure over wordings is never split by them."""
-        return OVER if "wording" in self.never_by else OWN
 
     @property
     def id(self) -> str:

@@ -423,6 +423,21 @@ declare(
         note="ppi-over-wordings: the same over wordings like these, if any of them could have been "
         "any other.",
     ),
+    *(
+        Measure(f"{rate}-{side}", f"a rate of the {which} model, corrected by the review")
+        for rate in ("ppi", "ppi-over-wordings")
+        for side, which in (("a", "first"), ("b", "second"))
+    ),
+    *(
+        Measure(
+            f"{rate}-difference",
+            "the second corrected rate minus the first",
+            "points",
+            note=f"{rate}-difference: its interval joins statements, the judge's errors in both "
+            "models and how far reviewers differ; 95 % for each line by itself.",
+        )
+        for rate in ("ppi", "ppi-over-wordings")
+    ),
     Measure(
         "by-people",
         "a rate of stories by people's answers alone, without a judge",

@@ -42,7 +42,7 @@ from typing import TYPE_CHECKING, Any, NamedTuple
 
 import numpy as np
 
-from genprobe.metrics import Metric, Units, cells, find
+from genprobe.metrics import ALIKE, NEXT, OVER, Metric, Units, cells, find
 from genprobe.statistics import (
     COLUMNS,
     LEVEL,
@@ -59,7 +59,7 @@ if TYPE_CHECKING:
     import pandas as pd
 
 DRAWS = 4000
-NEXT = f"gpi95s{SEED}"  # generalized prediction interval, 95 %
+METHOD = f"gpi95s{SEED}"  # generalized prediction interval, 95 %
 FEWEST = 5  # wordings from which one more can be foretold
 _NOTES = {
     "over-wordings": "over-wordings: for wordings like these, if any of them could have been any "
@@ -292,19 +292,26 @@ def _none(_: Array) -> None:
     """Return no interval, for a figure that only describes."""
 
 
-# Suffix of the name -> title, fewest wordings, value, interval, its name, version.
-_FIGURES: dict[str, tuple[str, int, Any, Any, str, str]] = {
-    "these-wordings": ("mean, over these wordings, of the {}", 1, _mean, _these, SHARE, "1"),
-    "over-wordings": ("mean, over wordings like these, of the {}", 1, _mean, _over, TWO_WAY, "7"),
+# Suffix of the name -> estimand, title, fewest wordings, value, interval, its name, version.
+_FIGURES: dict[str, tuple[str, str, int, Any, Any, str, str]] = {
+    "these-wordings": (
+        *(ALIKE, "mean, over these wordings, of the {}", 1, _mean, _these, SHARE, "1"),
+    ),
+    "over-wordings": (
+        *(OVER, "mean, over wordings like these, of the {}", 1, _mean, _over, TWO_WAY, "7"),
+    ),
     "next-wording": (
+        NEXT,
         "{} in one further wording, if the logits of wordings vary normally",
-        *(FEWEST, _mean, _next, NEXT, "1"),
+        *(FEWEST, _mean, _next, METHOD, "1"),
     ),
     "without-highest": (
+        ALIKE,
         "mean, over these wordings without the one of the highest share, of the {}",
         *(COLUMNS, functools.partial(_without, highest=True), _none, "none", "1"),
     ),
     "without-lowest": (
+        ALIKE,
         "mean, over these wordings without the one of the lowest share, of the {}",
         *(COLUMNS, functools.partial(_without, highest=False), _none, "none", "1"),
     ),
@@ -327,7 +334,7 @@ def _family(
 
     share = what or f"share of clear answers that mean that the statement is {measure}"
     for at, (suffix, figure) in enumerate(_FIGURES.items()):
-        title, fewest, value, interval, method, version = figure
+        estimand, title, fewest, value, interval, method, version = figure
         yield Metric(
             name=f"{measure}-{suffix}",
             title=title.format(share),
@@ -343,6 +350,7 @@ def _family(
             place=place + at,
             note=_NOTES.get(suffix, ""),
             apart=apart,
+            estimand=estimand,
             version=version,
         )
 

@@ -25,6 +25,7 @@ from genprobe.report import tables
 from genprobe.report.sources import Source, language, without_folders
 from genprobe.report.tables import READINGS, reasons
 from genprobe.resources import measured, packs, registry
+from genprobe.review.corrected_rates import OF_ALL
 from genprobe.runs import seal
 from genprobe.runs.spec import both_signatures
 from genprobe.text import many
@@ -448,7 +449,7 @@ def _findings(source: Source, rates: Sequence[Score]) -> Iterator[str]:
                 roles.setdefault(s.metric, []).insert(0, f"{_ROLES[str(s.by['role'])]} {share(s)}")
     for name, words in _FOUND.items():
         if name in found and name not in told:
-            if name in reviewed:
+            if name + OF_ALL in reviewed:
                 words = f"As measured, {words[0].lower()}{words[1:]}"
             apart = "; ".join(roles.get(name, []))
             yield f"{words.format(share(found[name]))}{way}{apart and f': {apart}'}."

@@ -8,20 +8,21 @@ correction itself is in `correction`.
 from __future__ import annotations
 
 from collections import Counter
-from collections.abc import Sequence
+from collections.abc import Iterator, Sequence
 from dataclasses import dataclass, replace
 
 import numpy as np
 import pandas as pd
 
 from genprobe.errors import InputError
-from genprobe.metrics import cells, cluster, no_reply, rank
+from genprobe.metrics import OVER as OVER_WORDINGS
+from genprobe.metrics import OWN, cells, cluster, no_reply, rank
 from genprobe.metrics.negrate import FEWEST, TEMPLATE, not_told
 from genprobe.metrics.regard import REGARD, UNCLEAR
 from genprobe.records import JSON, Score
 from genprobe.resources.registry import unknown
 from genprobe.review.collect import ADJUDICATOR
-from genprobe.review.correction import Corrected, Read, correct, doubt
+from genprobe.review.correction import METHOD, VERSION, Corrected, Read, correct, doubt, interval
 from genprobe.statistics import LEVEL, Array, share_interval
 
 NEGRATES = {
@@ -80,6 +81,13 @@ def rates(
     Raises InputError for a missing column, a reviewed reply that is not in the outcomes, or no
     review at all.
     """
+    return _rates(_labelled(outcomes, reviewed, column, positive), column, positive, by, level)
+
+
+def _labelled(
+    outcomes: pd.DataFrame, reviewed: pd.DataFrame, column: str, positive: str
+) -> pd.DataFrame:
+    """Label the replies of a rate by a judge and by reviewers, one row each, as `_rates` takes."""
     if column == "says":
         _needs(outcomes, ("measures", "when", "answer"), "the outcomes")
     _needs(outcomes, ("status", "statement", "request", column), "the outcomes")
@@ -91,9 +99,7 @@ def rates(
     rows = outcomes.assign(
         __measured=measured.to_numpy(bool), __reason=reason.to_numpy(object), **verdicts
     )
-    if column == "says":
-        rows = rows[rows["measures"] == positive]
-    return _rates(rows, column, positive, by, level)
+    return rows[rows["measures"] == positive] if column == "says" else rows
 
 
 def template_rates(
@@ -245,6 +251,14 @@ _ASKED = {
 }
 
 
+def by_question(outcomes: pd.DataFrame) -> pd.DataFrame:
+    """Return outcomes in which every question of a review has a column, if a judge answered it."""
+    if "refused" not in outcomes:
+        return outcomes
+    words = {True: "yes", False: "no"}
+    return outcomes.assign(refusal=outcomes["refused"].astype(object).map(words))
+
+
 def scores(outcomes: pd.DataFrame, reviewed: pd.DataFrame, by: Sequence[str] = ()) -> list[Score]:
     """Compute the rates that a review can correct, as measured and as corrected.
 
@@ -258,9 +272,7 @@ def scores(outcomes: pd.DataFrame, reviewed: pd.DataFrame, by: Sequence[str] = (
 
     Raises InputError if no question of the review corrects a rate of these outcomes.
     """
-    if "refused" in outcomes:
-        words = {True: "yes", False: "no"}
-        outcomes = outcomes.assign(refusal=outcomes["refused"].astype(object).map(words))
+    outcomes = by_question(outcomes)
     given = [str(q) for q in reviewed["question"].unique() if q in _ASKED]
     asked = [q for q in given if {q, f"llm_{q}"} & {*outcomes}]
     people = []
@@ -271,7 +283,7 @@ def scores(outcomes: pd.DataFrame, reviewed: pd.DataFrame, by: Sequence[str] = (
     found: list[Rate] = []
     for question in asked:
         for column, positive in _ASKED[question]:
-            if column == "says" and not (outcomes["measures"] == positive).any():
+            if column == "says" and not _fits(outcomes, column, positive):
                 continue
             if column in outcomes:
                 found += rates(outcomes, reviewed, column, positive, by)
@@ -284,6 +296,70 @@ def scores(outcomes: pd.DataFrame, reviewed: pd.DataFrame, by: Sequence[str] = (
     judges = [c for q in asked for c in (q, f"llm_{q}") if c in outcomes]
     errors = [score for column in judges for score in confusion(outcomes, reviewed, column, by)]
     return [*(score for rate in found for score in _as_scores(rate)), *people, *errors]
+
+
+Side = tuple[str, pd.DataFrame, pd.DataFrame]  # name, outcomes, reviewed
+
+
+def differences(a: Side, b: Side, by: Sequence[str] = ()) -> list[Score]:
+    """Compare two models by the rates that reviews of both correct, in each cell of `by`.
+
+    Returns for each rate `ppi-a`, `ppi-b` and `ppi-difference`, b less a, whose interval is that of
+    `correction.interval` for two: the same statements are drawn for both models. The cells have the
+    columns `of`, `a` and `b`. If three or more wordings were asked, the same follows over wordings
+    (`ppi-over-wordings-a`, …).
+    Rates of templates are not compared. Signatures are empty.
+    """
+    sides = [(name, by_question(outcomes), said) for name, outcomes, said in (a, b)]
+    found = []
+    for question in (q for q in _ASKED if all(_answered(said, q) for _, _, said in sides)):
+        for column, positive in _ASKED[question]:
+            if not all(_fits(outcomes, column, positive) for _, outcomes, _ in sides):
+                continue
+            rows = [_labelled(outcomes, said, column, positive) for _, outcomes, said in sides]
+            cells_ = [
+                {str(label): (label, read) for label, _, _, read in _reads(part, positive, by)}
+                for part in rows
+            ]
+            for key in (key for key in cells_[0] if key in cells_[1]):
+                (label, one), (_, other) = (part[key] for part in cells_)
+                cell = {"of": _name(column, positive), "a": a[0], "b": b[0], **label}
+                found += _difference(one, other, cell)
+    if not found:
+        raise InputError("the review has no question that corrects a rate of both runs")
+    return found
+
+
+def _fits(outcomes: pd.DataFrame, column: str, positive: str) -> bool:
+    """Tell whether outcomes have the column of a rate, and questions that it is about."""
+    if column not in outcomes:
+        return False
+    return column != "says" or bool((outcomes["measures"] == positive).any())
+
+
+def _difference(a: Read, b: Read, cell: dict[str, JSON]) -> list[Score]:
+    """Compare the corrected rates of two models; empty if one of them cannot be corrected."""
+    both = [correct(read) for read in (a, b)]
+    own = [(one.ppi, one.ppi_low, one.ppi_high) for one in both]
+    alike = [(one.over, one.over_low, one.over_high) for one in both]
+    found = []
+    for name, ends in (("ppi", own), (OVER, alike)):
+        (first, _, _), (second, _, _) = ends
+        if first is None or second is None:
+            continue
+        n = [len(read.measured) for read in (a, b)]
+        rows = [(*end, count) for end, count in zip(ends, n, strict=True)]
+        rows.append((second - first, *interval([b, a], over=name == OVER), min(n)))
+        found += [
+            Score(f"{name}-{side}", cell, *figure, {}, None, "")
+            for side, figure in zip(("a", "b", "difference"), rows, strict=True)
+        ]
+    return found
+
+
+def metric_id(metric: str) -> str:
+    """Return a metric of these rates with its version, estimand and interval, for signatures."""
+    return f"{metric}/{VERSION}-{OVER_WORDINGS if metric.startswith(OVER) else OWN}-{METHOD}"
 
 
 def confusion(
@@ -333,10 +409,14 @@ def _parts(frame: pd.DataFrame, by: list[str]) -> tuple[list[dict[str, JSON]], l
     return labels, [frame[cell == at] for at in range(len(labels))]
 
 
+def _name(column: str, positive: str) -> str:
+    """Return the name of a rate."""
+    return positive + OF_ALL if column == "says" else f"{column} {positive}".strip()
+
+
 def _as_scores(one: Rate) -> list[Score]:
     rate = one.rate
-    name = f"{one.column} {one.positive}".strip()
-    name = one.positive + OF_ALL if one.column == "says" else name
+    name = _name(one.column, one.positive)
     cell: dict[str, JSON] = {"rate": name, **one.by}
     why = "split" if one.positive else IN_PART
     unread = {why: one.split, "not reviewed": rate.n - rate.n_reviewed - one.split}
@@ -429,6 +509,18 @@ def _reviews(outcomes: pd.DataFrame, reviewed: pd.DataFrame, question: str) -> p
 def _rates(
     rows: pd.DataFrame, column: str, positive: str, by: Sequence[str], level: float
 ) -> list[Rate]:
+    found = []
+    for label, kept, left_out, read in _reads(rows, positive, by):
+        excluded = dict(sorted(left_out.items(), key=rank))
+        split = int(kept["__split"].sum())
+        found.append(Rate(label, column, positive, excluded, split, correct(read, level)))
+    return found
+
+
+def _reads(
+    rows: pd.DataFrame, positive: str, by: Sequence[str]
+) -> Iterator[tuple[dict[str, JSON], pd.DataFrame, Counter[str], Read]]:
+    """Yield for each cell its label, the rows that count, what was left out, and the replies."""
     for name in by:
         if name not in rows:
             raise unknown("column", name, [str(c) for c in rows.columns if c[:2] != "__"])
@@ -436,7 +528,6 @@ def _rates(
     seen = rows[(rows["__reason"] == "") & (rows["__of"] > 0)]
     # Of all cells together: in one cell, too few replies tell how often reviewers err.
     unsure = doubt(seen[["__for", "__of", "__weight"]].to_numpy(float))
-    found = []
     for at, label in enumerate(labels):
         part = rows[cell == at]
         kept = part[part["__reason"] == ""]
@@ -451,7 +542,4 @@ def _rates(
             split if positive else None,
             unsure,
         )
-        excluded = dict(sorted(left_out.items(), key=rank))
-        rate = correct(read, level)
-        found.append(Rate(label, column, positive, excluded, int(split.sum()), rate))
-    return found
+        yield label, kept, left_out, read

@@ -22,7 +22,7 @@ from __future__ import annotations
 import dataclasses
 import json
 import random
-from collections.abc import Iterable, Iterator, Mapping, Sequence
+from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
@@ -276,6 +276,20 @@ def _replies(at: int, run: Run, codes: set[str], only: Sequence[str] = ()) -> It
             ),
             unit=(str(at), *(template if label else [request.id])),
         )
+
+
+def sampler(run: Run) -> Callable[[int, int], dict[str, float]]:
+    """Return a function that draws a sample of a run as `export` does, without writing it.
+
+    Its arguments are the size and the seed; it returns request -> weight.
+    """
+    replies = list(_replies(0, run, set()))
+
+    def draw(size: int, seed: int) -> dict[str, float]:
+        units = _sample(replies, size, random.Random(seed))
+        return {reply.request: reply.weight for unit in units for reply in unit}
+
+    return draw
 
 
 def _templates(run: Run) -> dict[tuple[str, str, str], str]:

@@ -5,8 +5,6 @@ from __future__ import annotations
 import math
 from collections.abc import Callable, Sequence
 
-from scipy import optimize
-
 from genprobe.analysis.recompute import intervals
 from genprobe.analysis.recompute.answers import no_reply
 from genprobe.analysis.recompute.figures import Figure, Units, Way, cluster, counted, each
@@ -21,13 +19,7 @@ def limits(hits: float, n: float) -> tuple[float, float]:
     The farther of the limits of hits / n, at which it is 1.96 standard errors away, and of half
     and twice its odds.
     """
-    rate = hits / n
-
-    def apart(p: float) -> float:
-        return (rate - p) ** 2 - intervals.Z**2 * p * (1 - p) / n
-
-    low = optimize.brentq(apart, 0.0, rate, xtol=1e-14) if hits else 0.0
-    high = optimize.brentq(apart, rate, 1.0, xtol=1e-14) if hits < n else 1.0
+    low, high = intervals.score_interval(hits, n)
     half, twice = (hits * odds / (hits * odds + n - hits) for odds in (0.5, 2.0))
     return min(low, half), max(high, twice)
 

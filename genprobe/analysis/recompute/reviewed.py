@@ -329,27 +329,31 @@ def _rates(
     w = np.array([row["w"] if row["y"] is not None else 0.0 for row in kept])
     anchor = 0.5 + out / 4
 
-    def share(hits: np.ndarray, sizes: np.ndarray, size: float, yes: float) -> np.ndarray:
-        weights = rng.exponential(size=(_DRAWN, len(names)))
-        one, zero = (size * rng.gamma(shape, size=_DRAWN) for shape in (yes, 1 - yes))
-        k, n = (weights @ np.bincount(at, part, len(names)) for part in (hits, sizes))
-        return (k + one) / (n + one + zero)
+    def shares(
+        tables: Sequence[tuple[np.ndarray, np.ndarray]], sizes: Sequence[float]
+    ) -> list[np.ndarray]:
+        """Draw shares of hits under the same weights of statements; anchors have these sizes."""
+        weights, found = rng.exponential(size=(_DRAWN, len(names))), []
+        for table, size in zip(tables, sizes, strict=True):
+            one, zero = (size * rng.gamma(shape, size=_DRAWN) for shape in (anchor, 1 - anchor))
+            k, n = (weights @ np.bincount(at, part, len(names)) for part in table)
+            found.append((k + one) / (n + one + zero))
+        return found
 
-    replies = np.bincount(at, minlength=len(names))
-    usual = float((replies**2).sum() / len(kept))
+    def squares(sizes: np.ndarray) -> float:
+        return float((sizes**2).sum() / sizes.sum())
+
+    usual = squares(np.bincount(at, minlength=len(names)))
     q = _called(kept, over)
     several = bool((seen & (f == 1)).any() and (seen & (f == 0)).any())
-    if several:
-        weights = rng.exponential(size=(_DRAWN, len(names)))
-        parts = []
-        for own in (w * f, w * (1 - f)):
-            size = float((own**2).sum() / own.sum())
-            one, zero = size * rng.gamma(0.5, size=(2, _DRAWN))
-            k, n = (weights @ np.bincount(at, part, len(names)) for part in (own * y, own))
-            parts.append((k + one) / (n + one + zero))
-    else:
-        read = np.bincount(at, w, len(names))
-        parts = [share(w * y, w, float((read**2).sum() / read.sum()), anchor)] * 2
+    own = [w * f, w * (1 - f)] if several else [w]
+    sizes = [squares(np.bincount(at, part, len(names))) for part in own]
+    if several:  # between the size of a statement and that of a reply
+        sizes = [
+            math.sqrt(size * squares(part[part > 0])) for size, part in zip(sizes, own, strict=True)
+        ]
+    parts = shares([(part * y, part) for part in own], sizes)
+    parts = parts if several else parts * 2
     a, b = (np.clip((part - wrong) / (1 - 2 * wrong), 0, 1) for part in parts)
     here = q * a + (1 - q) * b
     t, slope = float(here.mean()), float((a - b).mean())
@@ -358,7 +362,7 @@ def _rates(
     if errors:
         shown = q * (1 - q) * slope / (t * (1 - t))
         slope = 1 / max(shown, 0.1) if several else 0.0
-    moves = [share(f, np.ones(len(f)), usual, anchor) - float(f.mean())]
+    moves = [shares([(f, np.ones(len(f)))], [usual])[0] - float(f.mean())]
     if over:
         of = np.array([wordings.index(str(row["wording"])) for row in kept])
         shape = len(names), len(wordings)

@@ -13,7 +13,7 @@ from genprobe.report.figures import Figure, stem
 from genprobe.report.figures._data import Data, shown, split, values
 from genprobe.report.figures._plot import Scale, dots, looks
 
-_TITLES = {"negrate": "as measured", corrected.NAME: "if it errs as on its card"}
+_TITLES = {"negrate": "as measured", corrected.NAME: "if as on card"}
 
 
 def figures(data: Data) -> Iterator[Figure]:
