@@ -243,13 +243,13 @@ class Reading(Reply):
             return False
         core = probes.CORE[self.way.reads]
         wrong = stems.ALTHOUGH | stems.BECAUSE | stems.THAT | stems.REPORTED
-        ends = commas[-1] if commas else last - _TAIL
+        behind = commas[-1] if commas else last - _TAIL
         begins = next(h for h in gram.hits(part.tokens, first, last) if h.bits & core).last
         if not commas and begins - first > _FEW:
             return False
         before = gram.hits(part.tokens, first, commas[0] if commas else begins)
         head = bits_of(before)
-        tail = gram.hits(part.tokens, max(ends, first), last)
+        tail = gram.hits(part.tokens, max(behind, first), last)
         bits = bits_of(tail)
         if head & (stems.ME | stems.NEGATIONS | stems.FAULTY) or bits & wrong:
             return False
@@ -260,9 +260,11 @@ class Reading(Reply):
             return found[1].answer != said.answer and last - commas[-1] <= _RULED_OUT
         if any(h.denials for h in before):
             return False
+        ends = [h for h in tail if h.bits & (stems.NOT | stems.NONE) and h.last >= last - 1]
         if gram.negation == "both" and not (commas and bits & stems.ME):
-            return False  # a verb of any clause may end in a negation
-        return any(h.bits & (stems.NOT | stems.NONE) and h.last >= last - 1 for h in tail)
+            # A verb of any clause may end in a negation, but "out of the question" is plain.
+            return bool(commas) and any(h.last - h.first > 1 for h in ends)
+        return bool(ends)
 
     def _sign(self, gram: Grammar, part: _Part, clause: Clause, me: bool) -> int | None:
         """Return the sign of a clause (`probes.sign`); None also if it asserts nothing."""
