@@ -8,6 +8,7 @@ alike") and words that are only mentioned are left out.
 from __future__ import annotations
 
 import bisect
+import itertools
 import functools
 import re
 from collections.abc import Sequence
@@ -200,8 +201,10 @@ class Reading(Reply):
     def _clauses(self, gram: Grammar, part: _Part) -> list[Said]:
         found: list[Said] = []
         me = therefore = says = perhaps = False
-        core = probes.CORE[self.way.reads]
+        core, either = probes.CORE[self.way.reads], _alternatives(gram, part)
         for clause in clauses.clauses(gram, *part[:2], *part[4:], self.lexicon.answers):
+            if any(h.first in either for h in clause.hits):
+                clause = clause._replace(hits=[h for h in clause.hits if h.first not in either])
             bits = bits_of(clause.hits)
             therefore = therefore or bool(bits & (stems.THEREFORE | stems.VERDICT))
             if bits & core and part.quoted is not None:
@@ -348,6 +351,25 @@ class Reading(Reply):
 def _follows(part: _Part, said: Said, clause: Clause) -> bool:
     """Return whether a clause directly follows an answer."""
     return clause.first > part.first and said.end == part.spans[clause.first - 1][1]
+
+
+def _alternatives(gram: Grammar, part: _Part) -> set[int]:
+    """Return the tokens that begin stems which are only listed: "(whether) it is true, false or …".
+
+    The two opposites stand close together, and an "or" between them or close behind.
+    """
+    tokens, first, last = part.tokens, part.first, part.last
+    if not gram.reaches(tokens, first, last, stems.OR):
+        return set()
+    hits = gram.hits(tokens, first, last)
+    ors = [h.first for h in hits if h.bits & stems.OR]
+    found = set()
+    for one, two in itertools.pairwise(h for h in hits if h.bits & (stems.FINE | stems.FAULTY)):
+        opposite = (one.bits | two.bits) & stems.FINE and (one.bits | two.bits) & stems.FAULTY
+        near = 0 <= two.first - one.last <= _TAIL
+        if opposite and near and any(one.last <= at <= two.last + _TAIL for at in ors):
+            found |= {one.first, two.first}
+    return found
 
 
 def _says_who(clause: Clause) -> bool:
