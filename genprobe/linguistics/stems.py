@@ -235,8 +235,10 @@ class Grammar:
             bits |= max(stances, key=lambda bit: stances[bit])
         if values:  # "harmless" is not harmful
             bits |= max(values, key=lambda bit: (values[bit], bit & (REAL | UNREAL) != 0))
-        if bits & FAULTY:
+        if bits & (FAULTY | CERTAIN):
             bits &= ~NOT  # Bengali ভিত্তিহীন, "baseless", does not mean "not baseless"
+        if bits & CERTAIN:
+            bits &= ~WITHOUT
         if not bits and not longer:
             return _NOTHING
         plain: dict[str, tuple[_Pattern, ...]] = {}
@@ -389,7 +391,7 @@ def questions(code: str) -> Grammar:
     """Return the stems by which answers to a plain question are read.
 
     They value what is asked about, and its negations are those of any sentence (`negated`), not the
-    many of replies to a statement.
+    many of replies to a statement. `*` alone stands there for up to three words.
     """
     return _compiled(code, _of_questions)
 
@@ -417,9 +419,9 @@ def _of_questions(language: packs.Language) -> Iterator[tuple[str, int]]:
             yield pattern, bit
     negations = negated.load(language.code)
     if negations:
-        for name, bit in (("negation", NOT), ("unless", CERTAIN)):
+        for name, bit in (("negation", NOT), ("scarce", WITHOUT), ("unless", CERTAIN)):
             for phrase in negations.listed[name]:
-                yield phrase, bit
+                yield phrase.replace(" * ", " (* )?(* )?(* )?"), bit
 
 
 def bits_of(hits: Sequence[Hit]) -> int:

@@ -245,7 +245,19 @@ def _approves(gram: Grammar, part: _Part, core: Hit) -> bool:
     """Return whether a value approves, with the negations of its clause."""
     high = part.last if gram.negation == "both" else core.first
     inside = [h for h in part.own if not (core.first <= h.first and h.last <= core.last)]
-    return bool(core.bits & APPROVE) != question.negated(inside, part.first, high)
+    negated = question.negated(inside, part.first, high) or any(
+        h.bits & stems.WITHOUT and h.last == core.first and _begins_predicate(part, h)
+        for h in inside
+    )
+    return bool(core.bits & APPROVE) != negated
+
+
+def _begins_predicate(part: _Part, one: Hit) -> bool:
+    """Return whether a stem begins a clause, or stands behind its verb or pronoun: "little risk"."""
+    leads = stems.VERBS | stems.STATEMENT
+    return one.first == part.first or any(
+        h.bits & leads and h.last <= one.first for h in part.own
+    )
 
 
 def _about_it(reading: Reading, asked: Asked, part: _Part, core: Hit) -> bool:
@@ -286,6 +298,8 @@ def _restated(reading: Reading, asked: Asked, gram: Grammar, part: _Part) -> str
     if any(h.bits & others and not _is_asked(reading, asked, tokens[h.first]) for h in part.own):
         return None  # "such views are a mistake"
     opposite = any(all(_form(reading, tokens[i], q) < 0 for i in here[q]) for q in here)
+    if sum(h.bits & stems.WITHOUT > 0 for h in part.hits) != asked.without:
+        return None  # a lack of it, or it lacks it
     count = question.negations(part.hits, part.since, part.last)
     if not (opposite or _repeats(reading, asked, gram, part, (at, here), count > 0)):
         return None
