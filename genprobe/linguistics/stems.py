@@ -10,6 +10,7 @@ from __future__ import annotations
 
 import functools
 import itertools
+import operator
 import re
 from collections.abc import Callable, Iterable, Iterator, Sequence
 from typing import NamedTuple
@@ -109,17 +110,48 @@ class _Known(NamedTuple):
     """The features of a word.
 
     These are the bits that the word has by itself, their literal size, and the patterns that begin
-    with it. Patterns whose second element is a plain word are in `plain`, by that word.
+    with it: in `plain` by a second word; in `begun` by the letter that begins a second word with an
+    open end; in `apart` by the word behind a gap that follows; the rest in `other`. The last three
+    have the pattern's place among them, which is the order of what is found.
     """
 
     bits: int
     size: int
     plain: dict[str, tuple[_Pattern, ...]]
-    other: tuple[_Pattern, ...]
+    begun: dict[str, list[tuple[int, _Pattern]]]
+    apart: dict[str, list[tuple[int, _Pattern]]]
+    other: list[tuple[int, _Pattern]]
     reach: int  # the bits of the word and of all patterns that it begins
 
+    def going_on(
+        self, tokens: Sequence[str], at: int, last: int
+    ) -> list[tuple[int, int, bool, _Pattern]]:
+        """Return the patterns without a plain second word that fit: place, end, gap, pattern."""
+        fit = []
+        for place, pattern in self.begun.get(tokens[at][0], ()) if at < last else ():
+            end, gap = _follow(pattern.rest, 0, tokens, at, last)
+            if end:
+                fit.append((place, end, gap, pattern))
+        if self.apart:
+            # The first place of the word behind the gap counts.
+            for token in dict.fromkeys(tokens[at : min(last, at + _REACH)]):
+                if token in self.apart:
+                    behind = tokens.index(token, at)
+                    for place, pattern in self.apart[token]:
+                        end, _ = _follow(pattern.rest, 2, tokens, behind + 1, last)
+                        if end:
+                            fit.append((place, end, True, pattern))
+        for place, pattern in self.other:
+            end, gap = _follow(pattern.rest, 0, tokens, at, last)
+            if end:
+                fit.append((place, end, gap, pattern))
+        if len(fit) > 1:
+            fit.sort(key=_PLACE)
+        return fit
 
-_NOTHING = _Known(0, 0, {}, (), 0)
+
+_PLACE = operator.itemgetter(0)
+_NOTHING = _Known(0, 0, {}, {}, {}, [], 0)
 
 
 def _fits(element: str, token: str) -> bool:
@@ -241,18 +273,23 @@ class Grammar:
             bits &= ~WITHOUT
         if not bits and not longer:
             return _NOTHING
-        plain: dict[str, tuple[_Pattern, ...]] = {}
-        other = []
-        for pattern in longer:
-            second = pattern.rest[0]
-            if second == _GAP or "*" in second:
-                other.append(pattern)
-            else:
-                plain[second] = (*plain.get(second, ()), pattern)
+        known = _Known(bits, best, {}, {}, {}, [], bits)
         reach = bits
-        for pattern in longer:
+        for place, pattern in enumerate(longer):
             reach |= pattern.bit
-        return _Known(bits, best, plain, tuple(other), reach)
+            second = pattern.rest[0]
+            if second == _GAP:
+                if "*" in pattern.rest[1]:
+                    known.other.append((place, pattern))
+                else:
+                    known.apart.setdefault(pattern.rest[1], []).append((place, pattern))
+            elif second[0] == "*":
+                known.other.append((place, pattern))
+            elif second[-1] == "*":
+                known.begun.setdefault(second[0], []).append((place, pattern))
+            else:
+                known.plain[second] = (*known.plain.get(second, ()), pattern)
+        return known._replace(reach=reach)
 
     def _beginning(self, form: str) -> list[_Pattern]:
         found = list(self._of(form))
@@ -279,18 +316,16 @@ class Grammar:
             known = look(tokens[i]) or self.look(tokens[i])
             if known is _NOTHING:
                 continue
-            bits, size, plain, other, _ = known
-            if bits:
-                found.append(Hit(i, i + 1, bits, size, False))
-            if plain and i + 1 < last:
-                for pattern in plain.get(tokens[i + 1], ()):
-                    end, gap = _follow(pattern.rest, tokens, i + 1, last)
+            if known.bits:
+                found.append(Hit(i, i + 1, known.bits, known.size, False))
+            if known.plain and i + 1 < last:
+                for pattern in known.plain.get(tokens[i + 1], ()):
+                    end, gap = _follow(pattern.rest, 1, tokens, i + 2, last)
                     if end:
                         long = True
                         found.append(Hit(i, end, pattern.bit, pattern.size, gap, *pattern[3:]))
-            for pattern in other:
-                end, gap = _follow(pattern.rest, tokens, i + 1, last)
-                if end:
+            if known.begun or known.apart or known.other:
+                for _, end, gap, pattern in known.going_on(tokens, i + 1, last):
                     long = True
                     found.append(Hit(i, end, pattern.bit, pattern.size, gap, *pattern[3:]))
         return _outer(found) if long else found
@@ -309,10 +344,14 @@ def _elements(phrase: str) -> list[str]:
     return found
 
 
-def _follow(rest: tuple[str, ...], tokens: Sequence[str], at: int, last: int) -> tuple[int, bool]:
-    """Return where the rest of a pattern ends (0 if it does not fit), and whether it has a gap."""
+def _follow(
+    rest: tuple[str, ...], k: int, tokens: Sequence[str], at: int, last: int
+) -> tuple[int, bool]:
+    """Return where the rest of a pattern ends (0 if it does not fit), and whether it has a gap.
+
+    k: the element from which on it is compared, with the tokens from `at` on.
+    """
     gap = False
-    k = 0
     while k < len(rest):
         element = rest[k]
         if element == _GAP:

@@ -398,9 +398,12 @@ def _form(reading: Reading, one: str, two: str) -> int:
 
     Forms of a word have a common beginning; "unsafe" is the opposite of "safe".
     """
+    prefixes = reading.lexicon.prefixes
+    if one[0] != two[0] and not one.startswith(prefixes) and not two.startswith(prefixes):
+        return 0
     if _alike(one, two):
         return 1
-    for prefix in reading.lexicon.prefixes:
+    for prefix in prefixes:
         for long, short in ((one, two), (two, one)):
             if long.startswith(prefix) and _alike(long[len(prefix) :], short):
                 return -1
