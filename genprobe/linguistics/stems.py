@@ -178,7 +178,8 @@ class Grammar:
         # First element of a pattern -> its phrases, which are expanded when a text has that word.
         self._phrases: dict[str, list[_Unwritten]] = {}
         self._patterns: dict[str, list[_Pattern]] = {}
-        self._open: list[str] = []  # first elements that may be the end, or the inside, of a word
+        self._inside: list[str] = []  # first elements that may be the inside of a word
+        self._denials: dict[str, bool] = {}
         self._memo: dict[str, _Known] = {}
         self._clitics: tuple[str, ...] = ()
         clitics: list[str] = []
@@ -198,8 +199,9 @@ class Grammar:
         for pattern, bit in stems:
             self._add(pattern, bit, fold)
         self._clitics = tuple(dict.fromkeys(clitics))
-        self._open.sort(key=lambda element: element[-1] == "*")  # those inside of words last
         self._longest = max((len(s) for s in self._phrases if s[-1] == "*"), default=1) - 1
+        ends = (len(s) for s in self._phrases if s[0] == "*" and s[-1] != "*")
+        self._longest_end = max(ends, default=1) - 1
 
     def _add(self, pattern: str, bit: int, fold: dict[str, str]) -> None:
         # A hyphen separates words, as in texts.
@@ -210,8 +212,8 @@ class Grammar:
                 first = elements[0]
                 known = first in self._phrases
                 self._phrases.setdefault(first, []).append((beginning, places, bit))
-                if first[0] == "*" and not known:
-                    self._open.append(first)
+                if first[0] == first[-1] == "*" and not known:
+                    self._inside.append(first)
 
     def _of(self, first: str) -> list[_Pattern]:
         """Return the patterns with a first element."""
@@ -225,13 +227,18 @@ class Grammar:
     def _written(self, beginning: str, places: list[list[str]], bit: int) -> Iterator[_Pattern]:
         for choices in itertools.product(*places):
             elements = _elements(beginning + "".join(choices))
-            size = sum(len(e.strip("*")) for e in elements if e != _GAP)
+            letters = "".join(elements)
+            size = len(letters) - letters.count("*") - len(_GAP) * elements.count(_GAP)
             denials = 0 if bit & NEGATIONS else sum(map(self._denies, elements))
             yield _Pattern(tuple(elements[1:]), bit, size, denials, elements[-1][-1] == "*")
 
     def _denies(self, element: str) -> bool:
         """Tell whether an element of a pattern negates; nothing is known of an open ending."""
-        return element in self._nots or (element[-1] != "*" and element.endswith(self._not_ends))
+        known = self._denials.get(element)
+        if known is None:
+            ends = element[-1] != "*" and element.endswith(self._not_ends)
+            known = self._denials[element] = element in self._nots or ends
+        return known
 
     def look(self, token: str) -> _Known:
         """Return the features of a word; they are cached, because words recur."""
@@ -295,7 +302,9 @@ class Grammar:
         found = list(self._of(form))
         for size in range(1, min(len(form), self._longest) + 1):
             found += self._of(f"{form[:size]}*")
-        for element in self._open:
+        for size in range(1, min(len(form) - 2, self._longest_end) + 1):
+            found += self._of(f"*{form[-size:]}")
+        for element in self._inside:
             if _fits(element, form):
                 found += self._of(element)
         return found
