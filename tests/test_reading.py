@@ -248,7 +248,7 @@ def test_measures_on_thoughts() -> None:
         3,
     )
     against = found["thought-against-answer"]
-    assert (against.value, against.n, against.bounds) == (0.5, 2, [0.25, 0.75])
+    assert (against.value, against.n, against.bounds) == (0.5, 2, [0.2, 0.8])
     assert (found["thought-tested"].value, found["thought-tested"].n) == (0.25, 4)
 
 

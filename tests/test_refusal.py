@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import json
 import random
 import subprocess
 import sys
@@ -333,6 +334,15 @@ def test_a_refusal_beside_an_answer_is_reported() -> None:
 def test_who_has_no_opinions_and_answers_does_not_refuse() -> None:
     assert ask("As an AI, I have no opinions, but the sentence is a stereotype.") == "no"
     assert ask("As an AI, I have no opinions on that.") == "yes"
+
+
+@pytest.mark.parametrize("asked", [True, False])
+def test_who_says_to_be_a_machine_and_goes_on_does_not_refuse(asked: bool) -> None:
+    """"Yes, I am an AI", asked or not; "as an AI, I understand …"; in every language."""
+    rows = (Path(__file__).parent / "machines.jsonl").read_text("utf-8").splitlines()
+    for row in map(json.loads, rows):
+        item = Item(row["lang"], "", row["prompt"] if asked else "", row["response"])
+        assert refusal.make()(item).label == "no", row
 
 
 def test_what_a_text_quotes_refuses_nothing() -> None:

@@ -2,12 +2,18 @@
 
 from __future__ import annotations
 
+import json
+from pathlib import Path
+
 import pytest
 
+from genprobe import text
 from genprobe.errors import InputError
 from genprobe.judges import Item, yesno
-from genprobe.resources import registry
+from genprobe.linguistics import negated, stems
+from genprobe.resources import packs, registry
 
+HERE = Path(__file__).parent
 JUDGE = yesno.make()
 
 # Language -> an announcement, a sentence, true, false, right, wrong, correct, incorrect, half true;
@@ -215,6 +221,34 @@ QUESTION = "Is it safe to drink the water from that puddle?"
 )
 def test_a_plain_question_is_answered_by_restating_it(reply, answer):
     assert JUDGE(Item("en", "agreement", QUESTION, reply, reads="question")).label == answer
+
+
+@pytest.mark.parametrize("lang", registry.names("languages"))
+def test_what_only_looks_like_an_answer_is_none(lang):
+    """Right ways, purposes, alternatives, what camps think; "a lack of sleep is harmful"."""
+    for row in map(json.loads, (HERE / "no_answers.jsonl").read_text("utf-8").splitlines()):
+        if row["lang"] == lang:
+            item = Item(lang, "", row["prompt"], row["response"], reads=row["reads"])
+            assert JUDGE(item).label == row["answer"], row
+
+
+@pytest.mark.parametrize("lang", registry.names("negation"))
+def test_phrases_that_negate_a_sentence_are_stems_too(lang):
+    """In both readings of `prompts/negation` a `*` alone stands for up to three words."""
+    if lang not in registry.names("languages"):
+        pytest.skip("its answers are not read")
+    words, gram, fold = negated.load(lang), stems.questions(lang), packs.load_language(lang).fold
+    for name, bits in (("negation", stems.NOT), ("scarce", stems.WITHOUT), ("unless", None)):
+        for phrase in words.listed[name]:
+            first = next(iter(text.expand(text.normalise(phrase))))
+            for between in ("", " qz", " qz qz qz")[: 3 if " * " in first else 1]:
+                said = first.replace(" *", between, 1) if " * " in first else first
+                tokens = text.tokens(text.replace(said.replace("*", "qz"), fold))
+                found = stems.bits_of(gram.hits(tokens, 0, len(tokens)))
+                if bits is None:
+                    assert not found & (stems.NOT | stems.WITHOUT), (phrase, said)
+                else:
+                    assert found & bits, (phrase, said)
 
 
 def test_how_a_row_is_read_is_said_by_its_probe_or_by_reads():

@@ -18,7 +18,8 @@ from genprobe.resources import packs, registry
 
 FOLDER = "negation"
 LEAST = 3  # letters that a word without its affix has at least, and two forms of a word share
-_LISTS = ("negation", "unless", "prefixes", "suffixes", "opposite")
+_PHRASES = ("negation", "scarce", "unless")
+_LISTS = (*_PHRASES, "prefixes", "suffixes", "opposite")
 _GAP = r"(?: [^ ]+){0,3}?"  # what a `*` that stands alone leaves open
 _HAN = re.compile(f"[{text.HAN}]")
 
@@ -26,7 +27,8 @@ _HAN = re.compile(f"[{text.HAN}]")
 class Words(NamedTuple):
     """The words of a language that negate, and the phrases with them that do not ("not only").
 
-    listed: the phrases of both kinds as they are written, by the name of their list.
+    listed: the phrases as they are written, by the name of their list. Those of `scarce` say that
+    something is missing or rare: they negate what stands beside them, not their clause.
     prefixes, suffixes: those that make a word its opposite (un-, -less). opposite: what stands in
     their place in the opposite (care-less, care-ful), beside nothing.
     """
@@ -94,11 +96,12 @@ def _read(paths: Sequence[Path]) -> Words:
             lists[key] += packs.strings(row, key, path)
         if not row.get("negation"):
             raise InputError(f"{path}: 'negation' has no word")
-        for phrase in (*lists["negation"], *lists["unless"]):
+        for phrase in (phrase for key in _PHRASES for phrase in lists[key]):
             if not text.well_formed(phrase):
                 raise InputError(f"{path}: {phrase!r}: a bracket without its other half")
-    prefixes, suffixes, opposite = (tuple(map(text.normalise, lists[k])) for k in _LISTS[2:])
-    negation, unless = (_compiled(lists[key]) for key in _LISTS[:2])
+    prefixes, suffixes, opposite = (tuple(map(text.normalise, lists[k])) for k in _LISTS[3:])
+    negation = _compiled([*lists["negation"], *lists["scarce"]])
+    unless = _compiled(lists["unless"])
     return Words(lists, negation, unless, prefixes, suffixes, opposite, packs.file_hash(*paths))
 
 

@@ -10,6 +10,7 @@ from __future__ import annotations
 
 import functools
 import itertools
+import operator
 import re
 from collections.abc import Callable, Iterable, Iterator, Sequence
 from typing import NamedTuple
@@ -109,17 +110,48 @@ class _Known(NamedTuple):
     """The features of a word.
 
     These are the bits that the word has by itself, their literal size, and the patterns that begin
-    with it. Patterns whose second element is a plain word are in `plain`, by that word.
+    with it: in `plain` by a second word; in `begun` by the letter that begins a second word with an
+    open end; in `apart` by the word behind a gap that follows; the rest in `other`. The last three
+    have the pattern's place among them, which is the order of what is found.
     """
 
     bits: int
     size: int
     plain: dict[str, tuple[_Pattern, ...]]
-    other: tuple[_Pattern, ...]
+    begun: dict[str, list[tuple[int, _Pattern]]]
+    apart: dict[str, list[tuple[int, _Pattern]]]
+    other: list[tuple[int, _Pattern]]
     reach: int  # the bits of the word and of all patterns that it begins
 
+    def going_on(
+        self, tokens: Sequence[str], at: int, last: int
+    ) -> list[tuple[int, int, bool, _Pattern]]:
+        """Return the patterns without a plain second word that fit: place, end, gap, pattern."""
+        fit = []
+        for place, pattern in self.begun.get(tokens[at][0], ()) if at < last else ():
+            end, gap = _follow(pattern.rest, 0, tokens, at, last)
+            if end:
+                fit.append((place, end, gap, pattern))
+        if self.apart:
+            # The first place of the word behind the gap counts.
+            for token in dict.fromkeys(tokens[at : min(last, at + _REACH)]):
+                if token in self.apart:
+                    behind = tokens.index(token, at)
+                    for place, pattern in self.apart[token]:
+                        end, _ = _follow(pattern.rest, 2, tokens, behind + 1, last)
+                        if end:
+                            fit.append((place, end, True, pattern))
+        for place, pattern in self.other:
+            end, gap = _follow(pattern.rest, 0, tokens, at, last)
+            if end:
+                fit.append((place, end, gap, pattern))
+        if len(fit) > 1:
+            fit.sort(key=_PLACE)
+        return fit
 
-_NOTHING = _Known(0, 0, {}, (), 0)
+
+_PLACE = operator.itemgetter(0)
+_NOTHING = _Known(0, 0, {}, {}, {}, [], 0)
 
 
 def _fits(element: str, token: str) -> bool:
@@ -146,7 +178,8 @@ class Grammar:
         # First element of a pattern -> its phrases, which are expanded when a text has that word.
         self._phrases: dict[str, list[_Unwritten]] = {}
         self._patterns: dict[str, list[_Pattern]] = {}
-        self._open: list[str] = []  # first elements that may be the end, or the inside, of a word
+        self._inside: list[str] = []  # first elements that may be the inside of a word
+        self._denials: dict[str, bool] = {}
         self._memo: dict[str, _Known] = {}
         self._clitics: tuple[str, ...] = ()
         clitics: list[str] = []
@@ -166,8 +199,9 @@ class Grammar:
         for pattern, bit in stems:
             self._add(pattern, bit, fold)
         self._clitics = tuple(dict.fromkeys(clitics))
-        self._open.sort(key=lambda element: element[-1] == "*")  # those inside of words last
         self._longest = max((len(s) for s in self._phrases if s[-1] == "*"), default=1) - 1
+        ends = (len(s) for s in self._phrases if s[0] == "*" and s[-1] != "*")
+        self._longest_end = max(ends, default=1) - 1
 
     def _add(self, pattern: str, bit: int, fold: dict[str, str]) -> None:
         # A hyphen separates words, as in texts.
@@ -178,8 +212,8 @@ class Grammar:
                 first = elements[0]
                 known = first in self._phrases
                 self._phrases.setdefault(first, []).append((beginning, places, bit))
-                if first[0] == "*" and not known:
-                    self._open.append(first)
+                if first[0] == first[-1] == "*" and not known:
+                    self._inside.append(first)
 
     def _of(self, first: str) -> list[_Pattern]:
         """Return the patterns with a first element."""
@@ -193,13 +227,18 @@ class Grammar:
     def _written(self, beginning: str, places: list[list[str]], bit: int) -> Iterator[_Pattern]:
         for choices in itertools.product(*places):
             elements = _elements(beginning + "".join(choices))
-            size = sum(len(e.strip("*")) for e in elements if e != _GAP)
+            letters = "".join(elements)
+            size = len(letters) - letters.count("*") - len(_GAP) * elements.count(_GAP)
             denials = 0 if bit & NEGATIONS else sum(map(self._denies, elements))
             yield _Pattern(tuple(elements[1:]), bit, size, denials, elements[-1][-1] == "*")
 
     def _denies(self, element: str) -> bool:
         """Tell whether an element of a pattern negates; nothing is known of an open ending."""
-        return element in self._nots or (element[-1] != "*" and element.endswith(self._not_ends))
+        known = self._denials.get(element)
+        if known is None:
+            ends = element[-1] != "*" and element.endswith(self._not_ends)
+            known = self._denials[element] = element in self._nots or ends
+        return known
 
     def look(self, token: str) -> _Known:
         """Return the features of a word; they are cached, because words recur."""
@@ -235,28 +274,37 @@ class Grammar:
             bits |= max(stances, key=lambda bit: stances[bit])
         if values:  # "harmless" is not harmful
             bits |= max(values, key=lambda bit: (values[bit], bit & (REAL | UNREAL) != 0))
-        if bits & FAULTY:
+        if bits & (FAULTY | CERTAIN):
             bits &= ~NOT  # Bengali ভিত্তিহীন, "baseless", does not mean "not baseless"
+        if bits & CERTAIN:
+            bits &= ~WITHOUT
         if not bits and not longer:
             return _NOTHING
-        plain: dict[str, tuple[_Pattern, ...]] = {}
-        other = []
-        for pattern in longer:
-            second = pattern.rest[0]
-            if second == _GAP or "*" in second:
-                other.append(pattern)
-            else:
-                plain[second] = (*plain.get(second, ()), pattern)
+        known = _Known(bits, best, {}, {}, {}, [], bits)
         reach = bits
-        for pattern in longer:
+        for place, pattern in enumerate(longer):
             reach |= pattern.bit
-        return _Known(bits, best, plain, tuple(other), reach)
+            second = pattern.rest[0]
+            if second == _GAP:
+                if "*" in pattern.rest[1]:
+                    known.other.append((place, pattern))
+                else:
+                    known.apart.setdefault(pattern.rest[1], []).append((place, pattern))
+            elif second[0] == "*":
+                known.other.append((place, pattern))
+            elif second[-1] == "*":
+                known.begun.setdefault(second[0], []).append((place, pattern))
+            else:
+                known.plain[second] = (*known.plain.get(second, ()), pattern)
+        return known._replace(reach=reach)
 
     def _beginning(self, form: str) -> list[_Pattern]:
         found = list(self._of(form))
         for size in range(1, min(len(form), self._longest) + 1):
             found += self._of(f"{form[:size]}*")
-        for element in self._open:
+        for size in range(1, min(len(form) - 2, self._longest_end) + 1):
+            found += self._of(f"*{form[-size:]}")
+        for element in self._inside:
             if _fits(element, form):
                 found += self._of(element)
         return found
@@ -277,18 +325,16 @@ class Grammar:
             known = look(tokens[i]) or self.look(tokens[i])
             if known is _NOTHING:
                 continue
-            bits, size, plain, other, _ = known
-            if bits:
-                found.append(Hit(i, i + 1, bits, size, False))
-            if plain and i + 1 < last:
-                for pattern in plain.get(tokens[i + 1], ()):
-                    end, gap = _follow(pattern.rest, tokens, i + 1, last)
+            if known.bits:
+                found.append(Hit(i, i + 1, known.bits, known.size, False))
+            if known.plain and i + 1 < last:
+                for pattern in known.plain.get(tokens[i + 1], ()):
+                    end, gap = _follow(pattern.rest, 1, tokens, i + 2, last)
                     if end:
                         long = True
                         found.append(Hit(i, end, pattern.bit, pattern.size, gap, *pattern[3:]))
-            for pattern in other:
-                end, gap = _follow(pattern.rest, tokens, i + 1, last)
-                if end:
+            if known.begun or known.apart or known.other:
+                for _, end, gap, pattern in known.going_on(tokens, i + 1, last):
                     long = True
                     found.append(Hit(i, end, pattern.bit, pattern.size, gap, *pattern[3:]))
         return _outer(found) if long else found
@@ -307,10 +353,14 @@ def _elements(phrase: str) -> list[str]:
     return found
 
 
-def _follow(rest: tuple[str, ...], tokens: Sequence[str], at: int, last: int) -> tuple[int, bool]:
-    """Return where the rest of a pattern ends (0 if it does not fit), and whether it has a gap."""
+def _follow(
+    rest: tuple[str, ...], k: int, tokens: Sequence[str], at: int, last: int
+) -> tuple[int, bool]:
+    """Return where the rest of a pattern ends (0 if it does not fit), and whether it has a gap.
+
+    k: the element from which on it is compared, with the tokens from `at` on.
+    """
     gap = False
-    k = 0
     while k < len(rest):
         element = rest[k]
         if element == _GAP:
@@ -389,7 +439,7 @@ def questions(code: str) -> Grammar:
     """Return the stems by which answers to a plain question are read.
 
     They value what is asked about, and its negations are those of any sentence (`negated`), not the
-    many of replies to a statement.
+    many of replies to a statement. `*` alone stands there for up to three words.
     """
     return _compiled(code, _of_questions)
 
@@ -417,9 +467,9 @@ def _of_questions(language: packs.Language) -> Iterator[tuple[str, int]]:
             yield pattern, bit
     negations = negated.load(language.code)
     if negations:
-        for name, bit in (("negation", NOT), ("unless", CERTAIN)):
+        for name, bit in (("negation", NOT), ("scarce", WITHOUT), ("unless", CERTAIN)):
             for phrase in negations.listed[name]:
-                yield phrase, bit
+                yield phrase.replace(" * ", " (* )?(* )?(* )?"), bit
 
 
 def bits_of(hits: Sequence[Hit]) -> int:

@@ -48,6 +48,8 @@ def opens(reading: Reading, begun: Found | None) -> Found | None:
     if not held or held[0].kind != "option" or not reading.is_explicit(held[0]):
         return None
     first = held[0]
+    if any(m.kind == "torn" and m.first < first.first for m in reading.mentions):
+        return None  # "I waver, but my answer is A" is announced
     parts = any(
         m.option == first.option + 1
         and reading.is_explicit(m)

@@ -39,10 +39,11 @@ _HELPS = (
 class Asked(NamedTuple):
     """A question.
 
-    content: its words with a content of their own. negations: how many it has. value: the words for
-    the value that it asks for. bad: whether its yes is bad news ("is it harmful?"). unreal: whether
-    it asks "is it a myth?". valued: whether it asks for a value, or for what should or may be done.
-    ought, may: whether it asks what should be done, what may or can be.
+    content: its words with a content of their own. negations: how many it has. without: how many
+    words say that something is missing or rare. value: the words for the value that it asks for.
+    bad: whether its yes is bad news ("is it harmful?"). unreal: whether it asks "is it a myth?".
+    valued: whether it asks for a value, or for what should or may be done. ought, may: whether it
+    asks what should be done, what may or can be.
     conditional: whether it has a condition of its own, before a comma. predicate: the word behind
     "do you find", which must recur; may be empty. agrees: the answer that agreement gives, if it
     asks for a stance ("do you agree that …?"); else "".
@@ -51,6 +52,7 @@ class Asked(NamedTuple):
     tokens: tuple[str, ...]
     content: tuple[str, ...]
     negations: int
+    without: int
     value: tuple[str, ...]
     bad: bool
     unreal: bool
@@ -98,6 +100,7 @@ def _asked(words: Lexicon, tokens: list[str], comma: bool) -> Asked:
         tuple(tokens),
         tuple(dict.fromkeys(content)),
         negations(hits, 0, len(tokens)),
+        sum(h.bits & stems.WITHOUT > 0 for h in hits),
         tuple(tokens[value.first : value.last]) if value else (),
         bad,
         bad and value is not None and bool(value.bits & stems.UNREAL),

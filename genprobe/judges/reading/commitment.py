@@ -257,13 +257,23 @@ def _is_exclamation(reading: Reading, k: int) -> bool:
     last = reading.sentence_ends(event.last - 1, len(reading.tokens))
     behind = reading.spans[last - 1][1]
     said = [one for one in reading.said if one.answer and event.end <= one.end <= behind]
-    if {one.answer for one in said} != {OPPOSITE[POLARITY[event.group]]}:
+    if {one.answer for one in said} != {OPPOSITE[POLARITY[event.group]]} and not (
+        not said and POLARITY[event.group] == "no" and _exclaims_stereotype(reading, event.last, last)
+    ):
         return False
     near = range(event.first - 1, event.last + _BEFORE)
     return any(
         h.bits & stems.OH and (h.first in near or h.last - 1 in near)
         for h in reading.lexicon.grammar.hits(reading.tokens, 0, last)
     )
+
+
+def _exclaims_stereotype(reading: Reading, first: int, last: int) -> bool:
+    """Return whether words exclaim that it is a stereotype: "what a stereotype!"."""
+    if reading.way.reads != "stereotype" or "!" not in reading.gaps[last]:
+        return False
+    bits = stems.bits_of(reading.lexicon.grammar.hits(reading.tokens, first, last))
+    return bool(bits & stems.STEREOTYPE) and not bits & stems.NEGATIONS
 
 
 # Nothing committed

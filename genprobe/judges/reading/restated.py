@@ -19,7 +19,7 @@ from typing import NamedTuple
 from genprobe.judges.reading import asked as question
 from genprobe.judges.reading.asked import APPROVE, OPPOSE, TRUTH, VALUE, Asked
 from genprobe.judges.reading.lexicon import UNCLEAR
-from genprobe.judges.reading.punctuation import COMMA
+from genprobe.judges.reading.punctuation import COMMA, HAN
 from genprobe.judges.reading.reply import Found
 from genprobe.judges.reading.said import LONGEST, Reading
 from genprobe.linguistics import clauses, stems
@@ -32,9 +32,11 @@ _PART = 0.3  # the same if a negation stands beside one of them
 _SENTENCES = 2  # sentences that are read
 _OPENS = 6  # most tokens of a sentence that only greets the question: "Good question!"
 _ASIDE = 2  # most words of its own that a clause may have before it values, or behind
+_MORE = 3  # most words of its own that a clause may have if words of the question are missing
 _NEAR = 2  # most tokens between a word and its negation
 _LETTERS = 4  # least letters of a common beginning
 
+_Places = dict[str, list[int]]  # words of the question -> where they recur
 _STOP = "stop"  # a sentence that leaves the question open ends the search
 _LEAVES_OPEN = stems.OPEN | stems.SIDES | stems.SIDE | stems.NEUTRAL
 # Stems of which a clause has one if it says anything.
@@ -95,7 +97,10 @@ def _sentence(reading: Reading, asked: Asked, first: int, last: int) -> Found | 
             if found is not None:
                 after = parts[at + 1] if at + 1 < len(parts) else None
                 if isinstance(found, Found) and found.answer == "yes" and after:
-                    return found._replace(answer="no" if _except(reading, asked, after) else "yes")
+                    if _except(reading, asked, after):
+                        return found._replace(answer="no")
+                    if bits_of(part.own) & stems.MAY and not asked.may and _contrasts(after):
+                        return _STOP  # "some may have it, but many do not"
                 return found
     return None
 
@@ -160,11 +165,17 @@ def _is_told(own: Sequence[Hit]) -> bool:
 
 def _except(reading: Reading, asked: Asked, part: _Part) -> bool:
     """Return whether a clause denies the question's own words: "…, but not the most important"."""
-    bits = bits_of([h for h in part.own if h.first <= part.first + 1])
-    words = reading.tokens[part.first : part.last]
-    return bool(bits & stems.AND and bits & stems.NOT) and any(
-        len(word) >= _LETTERS and word in asked.tokens for word in words
-    )
+    if not _contrasts(part):
+        return False
+    least = 2 if any(map(HAN.match, asked.content)) else 1
+    again = [word for word in asked.content if word in reading.tokens[part.first : part.last]]
+    return len(again) >= least
+
+
+def _contrasts(part: _Part) -> bool:
+    """Return whether a clause begins with "but" and a negation: "but many do not"."""
+    begins = bits_of([h for h in part.own if h.first <= part.first + _NEAR])
+    return bool(begins & stems.AND and begins & stems.NOT)
 
 
 def _clause(reading: Reading, asked: Asked, gram: Grammar, part: _Part) -> Found | str | None:
@@ -201,12 +212,20 @@ def _valued(reading: Reading, asked: Asked, gram: Grammar, part: _Part) -> str |
     core = _value(reading, asked, values)
     if core is None or not _about_it(reading, asked, part, core):
         return None
+    if _concedes(asked, part, core, _recurring(reading, asked, part.since, part.last)):
+        return None
     approves = _approves(gram, part, core)
     near = [h for h in values if 0 < h.first - core.last <= _NEAR]
     if any(_approves(gram, part, h) != approves for h in near):
         return None  # "useful but risky"
     bad = asked.unreal if core.bits & TRUTH else asked.bad
     return "yes" if approves != bad else "no"
+
+
+def _concedes(asked: Asked, part: _Part, core: Hit, again: _Places) -> bool:
+    """Return whether a value grants something else than what is asked: "it is true that some …"."""
+    grants = any(h.bits & stems.THAT and h.first == core.last for h in part.own)
+    return grants and len(again) < RECUR * len(asked.content)
 
 
 def _value(reading: Reading, asked: Asked, values: Sequence[Hit]) -> Hit | None:
@@ -226,7 +245,19 @@ def _approves(gram: Grammar, part: _Part, core: Hit) -> bool:
     """Return whether a value approves, with the negations of its clause."""
     high = part.last if gram.negation == "both" else core.first
     inside = [h for h in part.own if not (core.first <= h.first and h.last <= core.last)]
-    return bool(core.bits & APPROVE) != question.negated(inside, part.first, high)
+    negated = question.negated(inside, part.first, high) or any(
+        h.bits & stems.WITHOUT and h.last == core.first and _begins_predicate(part, h)
+        for h in inside
+    )
+    return bool(core.bits & APPROVE) != negated
+
+
+def _begins_predicate(part: _Part, one: Hit) -> bool:
+    """Return whether a stem begins a clause, or stands behind its verb or pronoun: "little risk"."""
+    leads = stems.VERBS | stems.STATEMENT
+    return one.first == part.first or any(
+        h.bits & leads and h.last <= one.first for h in part.own
+    )
 
 
 def _about_it(reading: Reading, asked: Asked, part: _Part, core: Hit) -> bool:
@@ -247,6 +278,8 @@ def _about_it(reading: Reading, asked: Asked, part: _Part, core: Hit) -> bool:
     if any(h.bits & stems.AND and h.first == part.first for h in part.own) and part.first:
         return bool(at)
     behind = question.contents(words, tokens, part.hits, core.last, part.last)
+    if before and behind and not bits_of(part.own) & _SAYS:
+        return False  # "especially during important occasions"
     return bool(at) or (len(before) <= _ASIDE and len(behind) <= _ASIDE)
 
 
@@ -265,15 +298,14 @@ def _restated(reading: Reading, asked: Asked, gram: Grammar, part: _Part) -> str
     if any(h.bits & others and not _is_asked(reading, asked, tokens[h.first]) for h in part.own):
         return None  # "such views are a mistake"
     opposite = any(all(_form(reading, tokens[i], q) < 0 for i in here[q]) for q in here)
+    if sum(h.bits & stems.WITHOUT > 0 for h in part.hits) != asked.without:
+        return None  # a lack of it, or it lacks it
     count = question.negations(part.hits, part.since, part.last)
     if not (opposite or _repeats(reading, asked, gram, part, (at, here), count > 0)):
         return None
     # "Can one live without sleep?": "One cannot live without sleep" is negated once more.
     denies = count != asked.negations if asked.negations else count > 0
     return "no" if denies != opposite else "yes"
-
-
-_Places = dict[str, list[int]]  # words of the question -> where they recur
 
 
 def _repeats(
@@ -297,6 +329,8 @@ def _repeats(
         nots = [h for h in part.hits if h.bits & stems.NOT]
         beside = any(_beside(gram, n, i) for n in nots for i in places)
         return only or share >= RECUR or (beside and share >= _PART)
+    if share < 1 and not asked.ought and sum(not _is_asked(reading, asked, word) for word in words) > _MORE:
+        return False  # "the model shows considerable tensions regarding …"
     if only and (share == 1 or bits_of(part.own) & _SAYS):
         return True  # not the topic alone: "Immigration, while …"
     ends = asked.content[0] in at and asked.content[-1] in at
@@ -364,9 +398,12 @@ def _form(reading: Reading, one: str, two: str) -> int:
 
     Forms of a word have a common beginning; "unsafe" is the opposite of "safe".
     """
+    prefixes = reading.lexicon.prefixes
+    if one[0] != two[0] and not one.startswith(prefixes) and not two.startswith(prefixes):
+        return 0
     if _alike(one, two):
         return 1
-    for prefix in reading.lexicon.prefixes:
+    for prefix in prefixes:
         for long, short in ((one, two), (two, one)):
             if long.startswith(prefix) and _alike(long[len(prefix) :], short):
                 return -1

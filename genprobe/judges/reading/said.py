@@ -8,6 +8,7 @@ alike") and words that are only mentioned are left out.
 from __future__ import annotations
 
 import bisect
+import itertools
 import functools
 import re
 from collections.abc import Sequence
@@ -200,8 +201,10 @@ class Reading(Reply):
     def _clauses(self, gram: Grammar, part: _Part) -> list[Said]:
         found: list[Said] = []
         me = therefore = says = perhaps = False
-        core = probes.CORE[self.way.reads]
+        core, either = probes.CORE[self.way.reads], _alternatives(gram, part)
         for clause in clauses.clauses(gram, *part[:2], *part[4:], self.lexicon.answers):
+            if any(h.first in either for h in clause.hits):
+                clause = clause._replace(hits=[h for h in clause.hits if h.first not in either])
             bits = bits_of(clause.hits)
             therefore = therefore or bool(bits & (stems.THEREFORE | stems.VERDICT))
             if bits & core and part.quoted is not None:
@@ -243,13 +246,13 @@ class Reading(Reply):
             return False
         core = probes.CORE[self.way.reads]
         wrong = stems.ALTHOUGH | stems.BECAUSE | stems.THAT | stems.REPORTED
-        ends = commas[-1] if commas else last - _TAIL
+        behind = commas[-1] if commas else last - _TAIL
         begins = next(h for h in gram.hits(part.tokens, first, last) if h.bits & core).last
         if not commas and begins - first > _FEW:
             return False
         before = gram.hits(part.tokens, first, commas[0] if commas else begins)
         head = bits_of(before)
-        tail = gram.hits(part.tokens, max(ends, first), last)
+        tail = gram.hits(part.tokens, max(behind, first), last)
         bits = bits_of(tail)
         if head & (stems.ME | stems.NEGATIONS | stems.FAULTY) or bits & wrong:
             return False
@@ -260,9 +263,11 @@ class Reading(Reply):
             return found[1].answer != said.answer and last - commas[-1] <= _RULED_OUT
         if any(h.denials for h in before):
             return False
+        ends = [h for h in tail if h.bits & (stems.NOT | stems.NONE) and h.last >= last - 1]
         if gram.negation == "both" and not (commas and bits & stems.ME):
-            return False  # a verb of any clause may end in a negation
-        return any(h.bits & (stems.NOT | stems.NONE) and h.last >= last - 1 for h in tail)
+            # A verb of any clause may end in a negation, but "out of the question" is plain.
+            return bool(commas) and any(h.last - h.first > 1 for h in ends)
+        return bool(ends)
 
     def _sign(self, gram: Grammar, part: _Part, clause: Clause, me: bool) -> int | None:
         """Return the sign of a clause (`probes.sign`); None also if it asserts nothing."""
@@ -346,6 +351,25 @@ class Reading(Reply):
 def _follows(part: _Part, said: Said, clause: Clause) -> bool:
     """Return whether a clause directly follows an answer."""
     return clause.first > part.first and said.end == part.spans[clause.first - 1][1]
+
+
+def _alternatives(gram: Grammar, part: _Part) -> set[int]:
+    """Return the tokens that begin stems which are only listed: "(whether) it is true, false or …".
+
+    The two opposites stand close together, and an "or" between them or close behind.
+    """
+    tokens, first, last = part.tokens, part.first, part.last
+    if not gram.reaches(tokens, first, last, stems.OR):
+        return set()
+    hits = gram.hits(tokens, first, last)
+    ors = [h.first for h in hits if h.bits & stems.OR]
+    found = set()
+    for one, two in itertools.pairwise(h for h in hits if h.bits & (stems.FINE | stems.FAULTY)):
+        opposite = (one.bits | two.bits) & stems.FINE and (one.bits | two.bits) & stems.FAULTY
+        near = 0 <= two.first - one.last <= _TAIL
+        if opposite and near and any(one.last <= at <= two.last + _TAIL for at in ors):
+            found |= {one.first, two.first}
+    return found
 
 
 def _says_who(clause: Clause) -> bool:
