@@ -30,7 +30,7 @@ LIMITS = {
     name: Limit(name, usual, what, f"GENPROBE_LIMIT_{name.upper()}")
     for name, usual, what in (
         ("body", 32_000_000, "bytes of one answer of a server, unpacked"),
-        ("flight", 256_000_000, "bytes of memory for all answers that are read at a time"),
+        ("flight", 256_000_000, "bytes of memory for answers, or pages of Parquet, read at a time"),
         ("headers", 100, "header lines of an answer of a server, of at most 8,190 bytes"),
         ("reply", 2_000_000, "characters of one reply with its thought"),
         ("values", 1_000_000, "values in one JSON text: an answer, a line or a file"),
@@ -40,8 +40,8 @@ LIMITS = {
         ("text", 32_000_000, "bytes of a file that is read as a whole"),
         ("rows", 2_000_000, "rows of a table that is held in memory"),
         ("unpacked", 256_000_000, "bytes of a workbook, archive or Parquet file, unpacked"),
-        ("members", 2_000, "files in a workbook or archive"),
-        ("part", 8_000_000, "bytes of a part of a workbook that holds no cells, unpacked"),
+        ("members", 10_000, "files in a workbook or archive, or columns or groups of Parquet"),
+        ("part", 8_000_000, "bytes of a part of a workbook, or of Parquet, that holds no cells"),
         ("cells", 1_000_000, "cells of a workbook"),
         ("cell", 32_767, "characters of a cell of a workbook"),
     )

@@ -36,8 +36,9 @@ OPENS = frozenset(
 }
 ELSEWHERE = {
     "files/door.py": "the door",
-    "files/__init__.py": "Parquet, of a file that the door opened",
+    "files/parquet.py": "Parquet, of a file that the door opened",
     "files/workbooks.py": "workbooks, of bytes that the door read",
+    "curation/tables.py": "workbooks, made in memory",
     "report/__init__.py": "its own styles and scripts",
     "report/words.py": "its own pages",
     "curation/collect.py": "its own form",
