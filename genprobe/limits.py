@@ -132,7 +132,7 @@ def need_few(text: str) -> int:
 def _deeper(value: Any, most: int) -> bool:
     """Tell whether lists and objects are nested deeper than `most`."""
     level = [value]
-    for _ in range(most + 1):
+    for _ in range(most):
         inner: list[Any] = []
         for one in level:
             if isinstance(one, dict):

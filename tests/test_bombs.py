@@ -5,11 +5,14 @@ import json
 import os
 import subprocess
 import sys
+import zipfile
 
 import pytest
 
 from genprobe import files, limits
+from genprobe.curation import tables
 from genprobe.errors import InputError
+from genprobe.files import workbooks as workbooks_of
 
 MOST = 500  # MB of memory, whatever a file holds
 
@@ -161,3 +164,142 @@ def test_parquet_with_a_damaged_page_is_one_line(tmp_path, at):
         assert len(list(files.read_rows(path))) <= 2
     except InputError as error:
         assert "Parquet" in str(error) and "\n" not in str(error)
+
+
+def workbook(changes, more=()):
+    """Bytes of a workbook of two rows, with (part, before what, what is put in) and more parts."""
+    import openpyxl
+
+    book, plain, held = openpyxl.Workbook(), io.BytesIO(), io.BytesIO()
+    book.active.append(["id", "text"])
+    book.active.append(["1", "a"])
+    book.save(plain)
+    with zipfile.ZipFile(plain) as old, zipfile.ZipFile(held, "w", zipfile.ZIP_DEFLATED) as new:
+        for one in old.infolist():
+            data = old.read(one)
+            for part, before, inserted in changes:
+                if part == one.filename:
+                    assert before in data
+                    data = data.replace(before, inserted + before, 1)
+            new.writestr(one.filename, data)
+        for name, data in more:
+            new.writestr(name, data)
+    return held.getvalue()
+
+
+MAIN = b"http://schemas.openxmlformats.org/spreadsheetml/2006/main"
+TYPES, SHEET, BOOK = "[Content_Types].xml", "xl/worksheets/sheet1.xml", "xl/workbook.xml"
+STRINGS = b"application/vnd.openxmlformats-officedocument.spreadsheetml.sharedStrings+xml"
+TYPED = (TYPES, b"</Types>", b'<Override PartName="/s" ContentType="%s"/>' % STRINGS)
+
+
+def workbooks(small=1):
+    """(name, bytes, limit) of small workbooks, each of which is more than it may be."""
+    n = 1_200_000 // small
+
+    def sheet(rows):
+        return workbook([(SHEET, b"</sheetData>", rows)])
+
+    def strings(texts):
+        return workbook([TYPED], [("s", b'<sst xmlns="%s">%s</sst>' % (MAIN, texts))])
+
+    styles = "xl/styles.xml"
+    yield "styles", workbook([(styles, b"</cellXfs>", b"<xf/>" * n)]), "PART"
+    kinds = b"<numFmts>%s</numFmts>" % (b'<numFmt numFmtId="200" formatCode="0"/>' * n)
+    yield "formats", workbook([(styles, b"<fonts", kinds)]), "PART"
+    names = b"<definedNames>%s</definedNames>" % (b'<definedName name="a">1</definedName>' * n)
+    yield "names", workbook([(BOOK, b"<calcPr", names)]), "PART"
+    yield "sheets", workbook([(BOOK, b"</sheets>", b'<sheet name="a" sheetId="1"/>' * n)]), "PART"
+    types = b'<Override PartName="/a" ContentType="b"/>' * n
+    yield "types", workbook([(TYPES, b"</Types>", types)]), "PART"
+    links = b'<Relationship Type="x" Target="y" Id="z"/>' * n
+    rels = "xl/_rels/workbook.xml.rels"
+    yield "links", workbook([(rels, b"</Relationships>", links)]), "PART"
+    parts = [(f"a{at}.xml", b"<a>" + b"<b/>" * (n // 20) + b"</a>") for at in range(20)]
+    yield "many parts", workbook([], parts), "PART"
+    yield "a comment", sheet(b"<!--" + b" " * (10 * n) + b"-->"), "PART"
+    yield "an attribute", sheet(b'<row><c a="' + b" " * (10 * n) + b'"/></row>'), "PART"
+    yield "elements beside rows", sheet(b"<row/><a/>" * (n // 10)), "PART"
+    yield "elements in a row", sheet(b"<row>" + b"<a/>" * n + b"</row>"), "PART"
+    yield "runs of a text", strings(b"<si>" + b"<r/>" * n + b"</si>"), "PART"
+    yield "runs of a cell", sheet(b"<row><c><is>" + b"<r/>" * n + b"</is></c></row>"), "PART"
+    text = b"x" * 32_000
+    yield "a text", strings(b"<si><t>" + text + b"y" * 1000 + b"</t></si>"), "CELL"
+    cell = b'<row><c t="inlineStr"><is><t>%s</t></is></c></row>'
+    yield "a cell", sheet(cell % (text + b"y" * 1000)), "CELL"
+    wide = "\U0001f600".encode() + text
+    yield "texts", strings(b"<si><t>%s</t></si>" % wide * (3000 // small)), "UNPACKED"
+    yield "shared texts", strings(b"<si/>" * n), "CELLS"
+    yield "rows", sheet(b"<row/>" * n), "CELLS"
+    yield "short rows", sheet(b"<row><c><v>1</v></c><c><v>2</v></c></row>" * (n // 2)), "CELLS"
+    far = b'<row r="3"><c r="XFD3"><v>1</v></c></row><row r="1048576"><c r="XFD1048576"/></row>'
+    yield "a far cell", sheet(far), "CELLS"
+    yield "unpacked", sheet(b" " * (300_000_000 // small)), "UNPACKED"
+    yield "members", workbook([], [(str(at), b"") for at in range(10_001 // small)]), "MEMBERS"
+
+
+def test_workbooks_that_are_too_much_are_refused(tmp_path, monkeypatch):
+    path = tmp_path / "a.xlsx"
+    whole = b'<sst xmlns="%s"><si><t>a</t></si></sst>' % MAIN
+    path.write_bytes(workbook([TYPED], [("s", whole), ("a.png", b"\x89PNG\0<<<")]))
+    assert [row for _, row in tables.read(path)] == [{"id": "1", "text": "a"}]
+    for name, one in limits.LIMITS.items():
+        if name not in ("cell", "text"):
+            monkeypatch.setenv(one.variable, str(one.usual // 100))
+    assert len(tables.read(path)) == 1
+    for name, data, limit in workbooks(small=100):
+        path.write_bytes(data)
+        with pytest.raises(InputError, match=f"GENPROBE_LIMIT_{limit}") as told:
+            tables.read(path)
+        assert str(told.value).startswith(f"{path}: more than "), name
+
+
+@pytest.mark.slow
+def test_workbooks_that_are_too_much_are_refused_in_little_memory(tmp_path):
+    refused = {}
+    for name, data, limit in workbooks():
+        path = tmp_path / f"{name}.xlsx"
+        path.write_bytes(data)
+        assert len(data) < 2_000_000, name
+        refused[path] = limit
+    said, most = read(refused)
+    for (path, limit), error in zip(refused.items(), said, strict=True):
+        assert f"GENPROBE_LIMIT_{limit}" in str(error), (path.name, error)
+    assert most < MOST
+
+
+@pytest.mark.slow
+def test_workbooks_just_within_the_limits_need_little_memory(tmp_path):
+    rows = b"".join(b"<row><c><v>%d</v></c></row>" % at for at in range(400_000))
+    short, long = tmp_path / "short.xlsx", tmp_path / "long.xlsx"
+    short.write_bytes(workbook([(SHEET, b"</sheetData>", rows)]))
+    cell = '<row><c t="inlineStr"><is><t>\U0001f600{}</t></is></c></row>'.format("x" * 30_000)
+    long.write_bytes(workbook([(SHEET, b"</sheetData>", cell.encode() * 2000)]))
+    assert read([short])[1] < MOST
+    assert read([long])[1] < MOST
+
+
+@pytest.mark.parametrize(
+    ("name", "content"),
+    [
+        ("entities", b'<!DOCTYPE a [<!ENTITY a "aa">]><sst xmlns="%s"><si>&a;</si></sst>' % MAIN),
+        ("another encoding", '<?xml version="1.0" encoding="cp037"?>'.encode("cp037")),
+        ("no XML", b"sst"),
+    ],
+)
+def test_a_part_that_is_not_looked_through_is_not_read(tmp_path, name, content):
+    path = tmp_path / "a.xlsx"
+    path.write_bytes(workbook([TYPED], [("s", content)]))
+    with pytest.raises(InputError, match="not a workbook"):
+        tables.read(path)
+
+
+def test_a_sheet_is_read_only_in_pieces(tmp_path):
+    """The part that is said to be the workbook is read as a whole, so it may be no sheet."""
+    path = tmp_path / "a.xlsx"
+    path.write_bytes(workbook([]))
+    data = path.read_bytes()
+    looked = workbooks_of._Looked(path, io.BytesIO(data))
+    assert looked.read(BOOK).startswith(b"<workbook") and looked.cells[SHEET]
+    with pytest.raises(TypeError):
+        looked.read(SHEET)

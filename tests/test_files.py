@@ -226,7 +226,7 @@ NUL = b"id,text\n1,a\n2,b\0\n"
         ("x.csv", b'a,b\n"1\n2",2\n1\n', "line 4: 1 field where the header has 2"),
         ("x.csv", b'a,b\n1,"2\n3,4\n', "line 2: not CSV (unexpected end of data)"),
         ("x.csv", b'a,b\n1,"2" 3\n', "line 2: not CSV"),
-        ("x.csv", b'a,b\n1,"' + b"x" * (1 << 24) + b"y", "line 2: not CSV (field larger than field limit"),
+        ("x.csv", b'a,b\n1,"' + b"x" * (1 << 24) + b"y", "line 2: more than 16,777,216 characters of a field"),
         ("x.parquet", b"id,text\n1,2\n", "not a Parquet file"),
         ("x.parquet", b"PAR1" + b"\0" * 50 + b"PAR1", "not a Parquet file"),
     ],

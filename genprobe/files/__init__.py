@@ -198,8 +198,7 @@ def _repeated(names: Sequence[str]) -> str | None:
 
 
 def _read_csv(path: Path) -> Iterator[tuple[int, Row]]:
-    # The limit holds for the whole process, so it is only ever raised.
-    csv.field_size_limit(max(limit("field"), csv.field_size_limit()))
+    longest, field = limit("line"), allow_fields()
     lines = _lines(path)
     first = next(lines, "")
     delimiter, size = _delimiter(path, first), 0  # of the row so far, which may have many lines
@@ -210,7 +209,7 @@ def _read_csv(path: Path) -> Iterator[tuple[int, Row]]:
         nonlocal size
         for text in itertools.chain([first], lines):
             size += len(text)
-            if size > limit("line"):
+            if size > longest:
                 raise exceeded(f"{path}, line {line}", "line")
             yield text
 
@@ -219,6 +218,8 @@ def _read_csv(path: Path) -> Iterator[tuple[int, Row]]:
     line = 1
     try:
         for number, cells in enumerate(reader, 1):
+            if size > field:
+                need_short_fields(f"{path}, line {line}", cells)
             size = 0
             if not header:
                 header = [unescape(unicodedata.normalize("NFC", c.strip())) for c in cells]
@@ -234,9 +235,29 @@ def _read_csv(path: Path) -> Iterator[tuple[int, Row]]:
                 yield number, dict(zip(header, map(unescape, cells), strict=True))
             line = reader.line_num + 1
     except csv.Error as error:
-        raise InputError(
-            f"{path}, line {line}: not CSV ({error}); is a quote not closed?"
-        ) from None
+        raise csv_error(f"{path}, line {line}", error) from None
+
+
+def allow_fields() -> int:
+    """Return the limit `field`, and let the module csv read fields of that length.
+
+    Its own limit holds for the whole process, so it is only ever raised.
+    """
+    csv.field_size_limit(max(limit("field"), csv.field_size_limit()))
+    return limit("field")
+
+
+def need_short_fields(where: str, cells: Iterable[str]) -> None:
+    """Raise InputError if a field of CSV is beyond the limit `field`."""
+    if any(len(cell) > limit("field") for cell in cells):
+        raise exceeded(where, "field")
+
+
+def csv_error(where: str, error: csv.Error) -> InputError:
+    """Make the error that says what is wrong with CSV."""
+    if str(error).startswith("field larger than"):
+        return exceeded(where, "field")
+    return InputError(f"{where}: not CSV ({error}); is a quote not closed?")
 
 
 def _delimiter(path: Path, header: str) -> str:
