@@ -1,7 +1,9 @@
 """Every limit is used: it refuses in a line that names it and its variable, and can be changed."""
 
+import ast
 import subprocess
 import sys
+from pathlib import Path
 
 import pytest
 from faulty import Faulty
@@ -157,3 +159,74 @@ def test_a_table_of_three_million_rows_is_streamed_in_little_memory(tmp_path):
     with pytest.raises(GenprobeError, match="GENPROBE_LIMIT_ROWS"):
         for _ in files.numbered_rows(path):
             pass
+
+
+# --- one way in which texts of others are parsed
+
+PARSERS = {
+    ("json", "loads"), ("json", "load"), ("json", "JSONDecoder"), ("ast", "literal_eval"),
+    ("tomllib", "loads"), ("tomllib", "load"), ("pickle", "loads"), ("pickle", "load"),
+    ("yaml", "load"), ("np", "load"), ("pd", "read_csv"), ("pd", "read_json"), ("torch", "load"),
+    ("pd", "read_parquet"), ("pd", "read_excel"), ("", "eval"), ("", "exec"),
+}  # fmt: skip
+# Where one of them may stand besides limits.py: why.
+OWN = {
+    "files/__init__.py": "JSON that it has just written",
+    "files/cells.py": "JSON that it has just written",
+    "engines/ray.py": "JSON that its own workers wrote",
+    "engines/_server.py": "its own table of servers",
+    "tasks/pipeline/open.py": "what the user writes in the command",
+}
+
+
+def parsers(tree):
+    """The calls that parse a text, of a module's syntax tree."""
+    for node in ast.walk(tree):
+        owner = getattr(getattr(node, "value", None), "id", "")
+        if isinstance(node, ast.Attribute) and owner and (owner, node.attr) in PARSERS:
+            yield f"{owner}.{node.attr}"
+        if isinstance(node, ast.Name) and ("", node.id) in PARSERS:
+            yield node.id
+
+
+def test_what_others_wrote_is_parsed_in_one_place():
+    root = Path(files.__file__).parents[1]
+    found = {}
+    for path in sorted(root.rglob("*.py")):
+        calls = list(parsers(ast.parse(path.read_text("utf-8"))))
+        if calls:
+            found[path.relative_to(root).as_posix()] = calls
+    assert len(found.pop("limits.py")) >= 3
+    assert found.keys() == OWN.keys(), "parse by genprobe.limits"
+    assert list(parsers(ast.parse("x = json.loads\ny = eval('1')"))) == ["json.loads", "eval"]
+
+
+@pytest.mark.parametrize(
+    ("parse", "text", "name"),
+    [
+        (limits.parsed_list, "['\"', " + "1, " * 60 + "'\"']", "VALUES"),
+        (limits.parsed_list, "(" * 60 + ")" * 60, "VALUES"),
+        (limits.parsed_toml, "a = ['\"', " + "1, " * 60 + "'\"']", "VALUES"),
+        (limits.parsed_toml, "a=1\n" * 60, "VALUES"),
+        (limits.parsed_toml, "a." * 200 + "a = 1", "NESTING"),
+        (limits.parsed_toml, '"a" . ' * 200 + "a = 1", "NESTING"),
+        (limits.parsed_toml, f"[{'a.' * 200}a]", "NESTING"),
+        (limits.parsed_toml, "a = " + "[" * 40 + "]" * 40, "NESTING"),
+    ],
+)
+def test_other_texts_have_the_limits_of_json(parse, text, name, monkeypatch):
+    monkeypatch.setenv("GENPROBE_LIMIT_VALUES", "50" if name == "VALUES" else "1000")
+    monkeypatch.setenv("GENPROBE_LIMIT_NESTING", "20")
+    with pytest.raises(ValueError, match=f"GENPROBE_LIMIT_{name}"):
+        parse(text)
+
+
+@pytest.mark.parametrize("text", ["['a', \"b\"]", '["a", "b"]', "('a', 'b')"])
+def test_a_list_is_read_as_json_or_python_writes_it(text):
+    assert list(limits.parsed_list(text)) == ["a", "b"]
+
+
+@pytest.mark.parametrize("text", ["a, b", "[a]", "[" * 300, "-" * 100_000, "f(1)", "\0", "{[]: 1}"])
+def test_what_is_no_list_is_a_value_error(text):
+    with pytest.raises(ValueError):
+        limits.parsed_list(text)
