@@ -1,4 +1,4 @@
-"""The limits on what genprobe takes in, and the one way in which it parses JSON of others.
+"""The limits on what genprobe takes in, and the one way in which it parses what others wrote.
 
 What others send may be made to fill the memory or the time of this machine. Each limit is far above
 what honest data need, each refusal names its limit, and each can be changed by an environment
@@ -7,10 +7,13 @@ variable, such as `GENPROBE_LIMIT_BODY=64000000`.
 
 from __future__ import annotations
 
+import ast
+import contextlib
 import json
 import os
 import re
 import sys
+import tomllib
 from collections import Counter
 from typing import Any, NamedTuple
 
@@ -30,7 +33,7 @@ LIMITS = {
     name: Limit(name, usual, what, f"GENPROBE_LIMIT_{name.upper()}")
     for name, usual, what in (
         ("body", 32_000_000, "bytes of one answer of a server, unpacked"),
-        ("flight", 256_000_000, "bytes of memory for all answers that are read at a time"),
+        ("flight", 256_000_000, "bytes of memory for answers, or pages of Parquet, read at a time"),
         ("headers", 100, "header lines of an answer of a server, of at most 8,190 bytes"),
         ("reply", 2_000_000, "characters of one reply with its thought"),
         ("values", 1_000_000, "values in one JSON text: an answer, a line or a file"),
@@ -40,8 +43,8 @@ LIMITS = {
         ("text", 32_000_000, "bytes of a file that is read as a whole"),
         ("rows", 2_000_000, "rows of a table that is held in memory"),
         ("unpacked", 256_000_000, "bytes of a workbook, archive or Parquet file, unpacked"),
-        ("members", 2_000, "files in a workbook or archive"),
-        ("part", 8_000_000, "bytes of a part of a workbook that holds no cells, unpacked"),
+        ("members", 10_000, "files in a workbook or archive, or columns or groups of Parquet"),
+        ("part", 8_000_000, "bytes of a part of a workbook, or of Parquet, that holds no cells"),
         ("cells", 1_000_000, "cells of a workbook"),
         ("cell", 32_767, "characters of a cell of a workbook"),
     )
@@ -71,6 +74,7 @@ def _beyond(name: str) -> str:
     )
 
 
+_LONG_KEY = re.compile(r"""(?<![\w"'-])(?:[\w"'-]++[ \t]*+\.[ \t]*+){100}""")
 _STRING = re.compile(r'"(?:[^"\\]++|\\.)*+"?', re.DOTALL)
 
 
@@ -87,7 +91,7 @@ def parsed(text: str | bytes | bytearray, unique: bool = False) -> Any:
     """
     if not isinstance(text, str):
         text = text.decode("utf-8-sig", "surrogatepass")
-    opened = need_few(text)
+    opened = _need_few(text)
     try:
         found = (_UNIQUE if unique else _DECODER).decode(text)
     except RecursionError:
@@ -115,7 +119,41 @@ def _unique(pairs: list[tuple[str, Any]]) -> dict[str, Any]:
 _DECODER, _UNIQUE = json.JSONDecoder(), json.JSONDecoder(object_pairs_hook=_unique)
 
 
-def need_few(text: str) -> int:
+def parsed_toml(text: str) -> dict[str, Any]:
+    """Parse TOML that others wrote. Raises ValueError if it is not TOML, TooMuch as `parsed`."""
+    _need_few_signs(text)
+    if _LONG_KEY.search(text):  # for a key of n parts, tomllib needs n x n steps
+        raise TooMuch(_beyond("nesting"))
+    try:
+        found = tomllib.loads(text)
+    except RecursionError:
+        raise TooMuch(_beyond("nesting")) from None
+    if _deeper(found, limit("nesting")):
+        raise TooMuch(_beyond("nesting"))
+    return found
+
+
+def parsed_list(text: str) -> Any:
+    """Parse a value as JSON or Python writes it, such as `['a', "b"]`.
+
+    Raises ValueError if it is neither, or beyond a limit.
+    """
+    with contextlib.suppress(ValueError):
+        return parsed(text)
+    _need_few_signs(text)
+    try:
+        return ast.literal_eval(text)
+    except (SyntaxError, TypeError, RecursionError, MemoryError):
+        raise ValueError("not a list, as JSON or Python writes it") from None
+
+
+def _need_few_signs(text: str) -> None:
+    """Raise TooMuch if a text that is no JSON could hold more than `values` values."""
+    if sum(map(text.count, "{[(,=\n")) > limit("values"):
+        raise TooMuch(_beyond("values"))
+
+
+def _need_few(text: str) -> int:
     """Return the number of brackets that open in a text. Raises TooMuch beyond the limit `values`.
 
     Each value but the first has a bracket or comma before it, and takes up to 200 bytes.
@@ -132,7 +170,7 @@ def need_few(text: str) -> int:
 def _deeper(value: Any, most: int) -> bool:
     """Tell whether lists and objects are nested deeper than `most`."""
     level = [value]
-    for _ in range(most + 1):
+    for _ in range(most):
         inner: list[Any] = []
         for one in level:
             if isinstance(one, dict):

@@ -11,9 +11,8 @@ from pathlib import Path
 import pytest
 from click.testing import CliRunner
 
-from genprobe import files, limits
+from genprobe import files
 from genprobe.commands import cli
-from genprobe.curation import tables
 from genprobe.errors import GenprobeError, InputError
 from genprobe.files import disk, door
 from genprobe.runs.run import Run
@@ -36,8 +35,9 @@ OPENS = frozenset(
 }
 ELSEWHERE = {
     "files/door.py": "the door",
-    "files/__init__.py": "Parquet, of a file that the door opened",
+    "files/parquet.py": "Parquet, of a file that the door opened",
     "files/workbooks.py": "workbooks, of bytes that the door read",
+    "curation/tables.py": "workbooks, made in memory",
     "report/__init__.py": "its own styles and scripts",
     "report/words.py": "its own pages",
     "curation/collect.py": "its own form",
@@ -214,78 +214,6 @@ def test_a_link_that_the_user_names_is_followed(tmp_path):
     assert list(files.read_rows(link)) == [{"a": 1}]
     files.write_rows(link, [{"a": 2}])
     assert link.is_symlink() and target.read_text() == '{"a": 2}\n'
-
-
-def workbook(path: Path, rows, far: bool = False) -> Path:
-    import openpyxl
-
-    book = openpyxl.Workbook(write_only=not far)
-    sheet = book.active if far else book.create_sheet("rows")
-    if far:
-        sheet["A1"], sheet["A2"], sheet["XFD1048576"] = "text", "a", "b"
-    else:
-        for row in rows:
-            sheet.append(row)
-    book.save(path)
-    return path
-
-
-LOADS = (
-    "import resource, sys\nfrom genprobe.curation import tables\nfrom genprobe.errors import InputError\n"
-    "try: print(len(tables.read(sys.argv[1])))\nexcept InputError as error: print(error)\n"
-    "print(resource.getrusage(resource.RUSAGE_SELF).ru_maxrss // 1024)"
-)
-
-
-@unix
-@pytest.mark.slow
-@pytest.mark.parametrize("kind", ["far", "many"])
-def test_a_workbook_does_not_fill_the_memory(tmp_path, kind):
-    rows = (
-        ([["id", "text"], *(["x", str(at)] for at in range(1_000_000))]) if kind == "many" else []
-    )
-    path = workbook(tmp_path / "b.xlsx", rows, kind == "far")
-    env = os.environ | ({"GENPROBE_LIMIT_CELLS": "1000000"} if kind == "many" else {})
-    done = subprocess.run(
-        [sys.executable, "-c", LOADS, str(path)],
-        capture_output=True,
-        text=True,
-        timeout=300,
-        env=env,
-    )
-    said, megabytes = done.stdout.splitlines()
-    assert "cells of a workbook" in said and "GENPROBE_LIMIT_CELLS" in said, done
-    assert int(megabytes) < 500
-
-
-def test_a_workbook_of_many_or_large_parts_is_refused(tmp_path, monkeypatch):
-    path = workbook(tmp_path / "b.xlsx", [["id", "text"], ["1", "a"]])
-    assert [row["text"] for _, row in tables.read(path)] == ["a"]
-    for name in ("members", "unpacked", "cells", "text"):
-        monkeypatch.setenv(f"GENPROBE_LIMIT_{name.upper()}", "1")
-        with pytest.raises(InputError, match=f"GENPROBE_LIMIT_{name.upper()}"):
-            tables.read(path)
-        monkeypatch.delenv(f"GENPROBE_LIMIT_{name.upper()}")
-
-
-def test_a_line_beyond_the_limit_is_refused_by_name(tmp_path, monkeypatch):
-    path = tmp_path / "t.jsonl"
-    path.write_text('{"a": "' + "x" * 500 + '"}\n')
-    assert len(list(files.read_rows(path))) == 1
-    monkeypatch.setenv("GENPROBE_LIMIT_LINE", "100")
-    with pytest.raises(
-        InputError, match=r"line 1: more than 100 bytes of a line.*GENPROBE_LIMIT_LINE"
-    ):
-        list(files.read_rows(path))
-    monkeypatch.setenv("GENPROBE_LIMIT_LINE", "many")
-    with pytest.raises(InputError, match="give a whole number"):
-        list(files.read_rows(path))
-
-
-def test_every_limit_says_what_it_counts():
-    for name, one in limits.LIMITS.items():
-        assert name == one.name and one.usual > 0
-        assert f"GENPROBE_LIMIT_{name.upper()}" in str(limits.exceeded("x", name))
 
 
 @pytest.mark.parametrize(

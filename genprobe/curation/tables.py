@@ -224,9 +224,9 @@ def _workbook(path: Path) -> list[tuple[int, Row]]:
     heads = [cell_text(head) for head in lines[0]]
     while heads and not heads[-1]:
         heads.pop()
-    twice = next((head for head in heads if heads.count(head) > 1), None)
-    if twice is not None:
-        raise InputError(f"{path}: two columns are called {twice!r}")
+    for head, count in Counter(heads).items():
+        if count > 1:
+            raise InputError(f"{path}: two columns are called {head!r}")
     rows = []
     for number, line in enumerate(lines[1:], 2):
         cells: list[Any] = list(line)

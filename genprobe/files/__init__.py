@@ -24,13 +24,12 @@ from pathlib import Path
 from typing import IO, TYPE_CHECKING, Any
 
 from genprobe.errors import InputError
-from genprobe.files import door
+from genprobe.files import door, parquet
 from genprobe.limits import exceeded, limit, parsed
 from genprobe.text import many
 
 if TYPE_CHECKING:
     import pandas as pd
-    import pyarrow.parquet as pq
 
 SUFFIXES = {
     ".jsonl": "jsonl",
@@ -48,8 +47,7 @@ _CURES = (
     )
     | {".json": "; write one object a line, as .jsonl"}
 )
-_BATCH = 4096  # rows of Parquet in memory at a time
-_STEP = 8_000_000  # bytes of them that are made Python objects at a time
+_BATCH = 4096  # rows of Parquet that are written at a time
 
 Row = dict[str, Any]
 
@@ -200,8 +198,7 @@ def _repeated(names: Sequence[str]) -> str | None:
 
 
 def _read_csv(path: Path) -> Iterator[tuple[int, Row]]:
-    # The limit holds for the whole process, so it is only ever raised.
-    csv.field_size_limit(max(limit("field"), csv.field_size_limit()))
+    longest, field = limit("line"), allow_fields()
     lines = _lines(path)
     first = next(lines, "")
     delimiter, size = _delimiter(path, first), 0  # of the row so far, which may have many lines
@@ -212,7 +209,7 @@ def _read_csv(path: Path) -> Iterator[tuple[int, Row]]:
         nonlocal size
         for text in itertools.chain([first], lines):
             size += len(text)
-            if size > limit("line"):
+            if size > longest:
                 raise exceeded(f"{path}, line {line}", "line")
             yield text
 
@@ -221,6 +218,8 @@ def _read_csv(path: Path) -> Iterator[tuple[int, Row]]:
     line = 1
     try:
         for number, cells in enumerate(reader, 1):
+            if size > field:
+                need_short_fields(f"{path}, line {line}", cells)
             size = 0
             if not header:
                 header = [unescape(unicodedata.normalize("NFC", c.strip())) for c in cells]
@@ -236,9 +235,29 @@ def _read_csv(path: Path) -> Iterator[tuple[int, Row]]:
                 yield number, dict(zip(header, map(unescape, cells), strict=True))
             line = reader.line_num + 1
     except csv.Error as error:
-        raise InputError(
-            f"{path}, line {line}: not CSV ({error}); is a quote not closed?"
-        ) from None
+        raise csv_error(f"{path}, line {line}", error) from None
+
+
+def allow_fields() -> int:
+    """Return the limit `field`, and let the module csv read fields of that length.
+
+    Its own limit holds for the whole process, so it is only ever raised.
+    """
+    csv.field_size_limit(max(limit("field"), csv.field_size_limit()))
+    return limit("field")
+
+
+def need_short_fields(where: str, cells: Iterable[str]) -> None:
+    """Raise InputError if a field of CSV is beyond the limit `field`."""
+    if any(len(cell) > limit("field") for cell in cells):
+        raise exceeded(where, "field")
+
+
+def csv_error(where: str, error: csv.Error) -> InputError:
+    """Make the error that says what is wrong with CSV."""
+    if str(error).startswith("field larger than"):
+        return exceeded(where, "field")
+    return InputError(f"{where}: not CSV ({error}); is a quote not closed?")
 
 
 def _delimiter(path: Path, header: str) -> str:
@@ -251,81 +270,7 @@ def _delimiter(path: Path, header: str) -> str:
 
 
 def _read_parquet(path: Path) -> Iterator[tuple[int, Row]]:
-    import pyarrow as pa
-
-    try:
-        file = _open_parquet(path)
-    except (pa.ArrowException, OSError) as error:
-        raise InputError(f"{path}: not a Parquet file ({_first_line(error)})") from None
-    done = unpacked = 0
-    with file:
-        twice = _repeated(file.schema_arrow.names)
-        if twice is not None:
-            raise InputError(f"{path}: two columns are called {twice!r}")
-        try:
-            for batch in file.iter_batches(batch_size=_BATCH):
-                step = max(1, batch.num_rows * _STEP // max(1, _weight(batch)))
-                for start in range(0, batch.num_rows, step):
-                    part = batch.slice(start, step)
-                    weight = _weight(part)
-                    if weight > limit("line") * part.num_rows:
-                        raise exceeded(f"{path}, row {done + 1}", "line")
-                    rows = part.to_pylist()
-                    texts = (v for row in rows for v in row.values() if isinstance(v, str))
-                    unpacked += max(weight, sum(map(sys.getsizeof, texts)))
-                    if unpacked > limit("unpacked"):
-                        raise exceeded(path, "unpacked")
-                    for row in rows:
-                        done += 1
-                        yield done, row
-        except (pa.ArrowException, OSError, ValueError, OverflowError) as error:
-            raise InputError(
-                f"{path}, after row {done}: damaged Parquet ({_first_line(error)})"
-            ) from None
-
-
-def _open_parquet(path: Path) -> pq.ParquetFile:
-    """Open a Parquet file in such a way that a text that stands in many rows is held once.
-
-    Raises InputError if the file is larger, unpacked, than the limit, as far as it says so itself.
-    """
-    import pyarrow.parquet as pq
-
-    found = pq.ParquetFile(door.reading(path)).metadata
-    texts, size = set(), 0
-    for group, column in itertools.product(range(found.num_row_groups), range(found.num_columns)):
-        chunk = found.row_group(group).column(column)
-        size += chunk.total_uncompressed_size
-        if "." in chunk.path_in_schema:  # equal values of a list take next to nothing in the file
-            size += 16 * chunk.num_values
-        if size > limit("unpacked"):
-            raise exceeded(path, "unpacked")
-        if chunk.physical_type == "BYTE_ARRAY":
-            texts.add(chunk.path_in_schema)
-    return pq.ParquetFile(door.reading(path), read_dictionary=sorted(texts))
-
-
-def _weight(array: Any) -> int:
-    """Return how many bytes the values of an Arrow array or batch take, about, one by one."""
-    import pyarrow as pa
-    import pyarrow.compute as pc
-
-    if isinstance(array, pa.RecordBatch):
-        return sum(_weight(column) for column in array.columns)
-    if isinstance(array, pa.DictionaryArray):
-        sizes = pc.binary_length(array.dictionary).take(array.indices)
-        return (pc.sum(sizes).as_py() or 0) + 8 * len(array)
-    if isinstance(array, pa.MapArray):
-        return _weight(array.keys) + _weight(array.items)
-    if isinstance(array, pa.StructArray):
-        return sum(_weight(part) for part in array.flatten())
-    if isinstance(array, pa.ListArray | pa.LargeListArray | pa.FixedSizeListArray):
-        return 8 * len(array) + _weight(array.flatten())
-    return int(array.nbytes)
-
-
-def _first_line(error: BaseException) -> str:
-    return (str(error).splitlines() or [type(error).__name__])[0].strip().rstrip(".")
+    return enumerate(parquet.rows(path), 1)
 
 
 # --- writing
@@ -606,8 +551,9 @@ class _ParquetWriter(_Writer):
             array = pa.array(values, type=kind)
         except (pa.ArrowException, OverflowError, TypeError, ValueError) as error:
             raise InputError(
-                f"{self.path}: column {name!r} mixes kinds of values ({_first_line(error)}, rows "
-                f"{self.start} to {self.start + len(self.held) - 1}); write a .jsonl file instead"
+                f"{self.path}: column {name!r} mixes kinds of values "
+                f"({parquet.first_line(error)}, rows {self.start} to "
+                f"{self.start + len(self.held) - 1}); write a .jsonl file instead"
             ) from None
         # So far the column has only nulls: later values are most likely text.
         return array.cast(pa.string()) if pa.types.is_null(array.type) else array

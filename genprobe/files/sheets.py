@@ -19,8 +19,7 @@ from dataclasses import dataclass
 from pathlib import Path
 
 from genprobe.errors import InputError
-from genprobe.files import door, workbooks
-from genprobe.limits import limit
+from genprobe.files import allow_fields, csv_error, door, need_short_fields, workbooks
 from genprobe.records import digest
 from genprobe.text import nfc
 
@@ -123,7 +122,7 @@ def read(path: Path, heads: Iterable[str]) -> Sheet:
     """
     if _is_zip(path):
         return _sheet([[_text(cell) for cell in line] for line in workbooks.lines(path)])
-    csv.field_size_limit(max(limit("field"), csv.field_size_limit()))
+    allow_fields()
     text = _decoded(path)
     wanted = {head_key(head) for head in heads}
 
@@ -135,7 +134,9 @@ def read(path: Path, heads: Iterable[str]) -> Sheet:
         separator = max(",;\t", key=known)
         records = list(csv.reader(io.StringIO(text, newline=""), delimiter=separator))
     except csv.Error as error:
-        raise InputError(f"{path}: not CSV ({error})") from None
+        raise csv_error(str(path), error) from None
+    for cells in records:
+        need_short_fields(str(path), cells)
     return _sheet(records)
 
 

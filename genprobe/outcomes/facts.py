@@ -7,13 +7,12 @@ also from a model's name; a fact that is not known is empty. Regions are those o
 
 from __future__ import annotations
 
-import ast
 import re
 from collections.abc import Sequence
 from typing import TYPE_CHECKING, Any
 
 from genprobe.errors import InputError
-from genprobe.limits import need_few, parsed
+from genprobe.limits import parsed_list
 from genprobe.resources import models
 
 if TYPE_CHECKING:
@@ -93,14 +92,9 @@ def listed(cell: Any) -> tuple[str, ...]:
     """
     if isinstance(cell, str):
         text = cell.strip()
-        for read in (parsed, ast.literal_eval):
-            try:
-                need_few(text)
-                cell = read(text)
-                break
-            except (ValueError, SyntaxError, RecursionError, MemoryError):
-                continue
-        else:
+        try:
+            cell = parsed_list(text)
+        except ValueError:
             cell = text.split(",")
     if not isinstance(cell, list | tuple):
         return ()

@@ -13,7 +13,6 @@ suffix `_data`. The rows add up to the plan: a request without a response is a r
 
 from __future__ import annotations
 
-import ast
 import contextlib
 import functools
 import re
@@ -29,7 +28,7 @@ from genprobe.errors import InputError, RunError
 from genprobe.files.cells import Problems
 from genprobe.judges import BOOLEAN, NUMBER, VERBATIM, seen
 from genprobe.judges.story import near_duplicates
-from genprobe.limits import need_few
+from genprobe.limits import parsed_list
 from genprobe.outcomes import chosen, columns, external, facts, preferences
 from genprobe.records import (
     FACETS,
@@ -503,9 +502,8 @@ def _several(text: str) -> list[str]:
     """Return the different items of "['age', 'gender']", "age+gender" or "age", sorted."""
     if text.startswith("["):
         try:
-            need_few(text)
-            items = [str(item) for item in ast.literal_eval(text)]
-        except (ValueError, SyntaxError, TypeError, RecursionError, MemoryError):
+            items = [str(item) for item in parsed_list(text)]
+        except ValueError:
             items = [text]
     else:
         items = text.split("+")

@@ -12,7 +12,6 @@ import difflib
 import functools
 import hashlib
 import re
-import tomllib
 from collections.abc import Mapping
 from dataclasses import dataclass
 from pathlib import Path
@@ -20,7 +19,7 @@ from typing import Any
 
 from genprobe.errors import InputError
 from genprobe.files import door
-from genprobe.limits import need_few
+from genprobe.limits import parsed_toml
 from genprobe.records import fits
 from genprobe.resources import registry
 
@@ -45,11 +44,7 @@ def read_text(path: Path) -> str:
 def read_toml(path: Path) -> dict[str, Any]:
     """Parse a TOML file. Raises InputError, with file and line, if it is malformed."""
     try:
-        text = read_text(path)
-        need_few(text)
-        return tomllib.loads(text)
-    except RecursionError:
-        raise InputError(f"{path}: TOML nested too deeply") from None
+        return parsed_toml(read_text(path))
     except ValueError as error:  # also a number of too many digits
         raise InputError(f"{path}: not TOML: {error}") from None
 

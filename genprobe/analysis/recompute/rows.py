@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import ast
 import difflib
 import itertools
 import math
@@ -11,7 +10,7 @@ from typing import Any
 
 from genprobe.judges import Item, seen
 from genprobe.judges.story import near_duplicates
-from genprobe.limits import need_few, parsed
+from genprobe.limits import parsed_list
 from genprobe.records import JSON, Statement, canonical
 from genprobe.resources import models, packs
 from genprobe.runs.run import Run
@@ -596,14 +595,9 @@ def beside(rows: Sequence[Row], by: Mapping[str, JSON], regions: Sequence[str]) 
 
 def _listed(value: Any) -> list[str]:
     if isinstance(value, str):
-        for read in (parsed, ast.literal_eval):
-            try:
-                need_few(value)
-                value = read(value.strip())
-                break
-            except (ValueError, SyntaxError, RecursionError, MemoryError):
-                continue
-        else:
+        try:
+            value = parsed_list(value.strip())
+        except ValueError:
             value = value.split(",")
     names = value if isinstance(value, list | tuple) else ()
     return list(dict.fromkeys(str(name).strip() for name in names if str(name).strip()))

@@ -1,0 +1,205 @@
+"""Read Parquet files as rows, within limits that hold whatever a file says of itself.
+
+A page of a few kilobytes may unpack to gigabytes, a text that is written once may stand in a
+million rows, and the sizes at the end of a file may be false. So the headers of all pages are read
+first; from them comes how many rows are read at a time. Source of the format:
+https://parquet.apache.org/docs/file-format/
+"""
+
+from __future__ import annotations
+
+import collections
+import contextlib
+import sys
+from collections.abc import Iterator
+from pathlib import Path
+from typing import IO, Any
+
+from genprobe.errors import InputError
+from genprobe.files import door
+from genprobe.limits import exceeded, limit
+
+MAGIC = b"PAR1"
+_BATCH = 4096  # rows that are read at a time, at most
+_STEP = 8_000_000  # bytes of them that are made Python objects at a time
+_HEADS = 1 << 12, 1 << 24  # bytes of the header of a page: mostly, at most
+_WEIGHT = 6  # bytes of memory for a byte of a page: unpacked, in columns, and as texts by hash
+_VALUE = 24  # bytes of a value in a list
+_NESTED = 100  # levels of a header
+
+
+def rows(path: Path) -> Iterator[dict[str, Any]]:
+    """Read the rows of a Parquet file; a text that stands in many rows is held once.
+
+    Raises InputError for a file that is damaged, or beyond a limit.
+    """
+    import pyarrow as pa
+    import pyarrow.parquet as pq
+
+    try:
+        with door.reading(path) as source:
+            _need_short_foot(path, source)
+            file = pq.ParquetFile(source, thrift_container_size_limit=limit("members"))
+            texts, groups = _looked_over(path, source, file)
+            file = pq.ParquetFile(
+                door.reading(path), metadata=file.metadata, read_dictionary=sorted(texts)
+            )
+    except (pa.ArrowException, OSError, ValueError) as error:
+        if "Exceeded size limit" in str(error):
+            raise exceeded(path, "members") from None
+        raise InputError(f"{path}: not a Parquet file ({first_line(error)})") from None
+    twice = [n for n, count in collections.Counter(file.schema_arrow.names).items() if count > 1]
+    if twice:
+        raise InputError(f"{path}: two columns are called {twice[0]!r}")
+    done = unpacked = 0
+    with file:
+        try:
+            for group, most in enumerate(groups):
+                for batch in file.iter_batches(batch_size=most, row_groups=[group]):
+                    step = max(1, batch.num_rows * _STEP // max(1, _weight(batch)))
+                    for start in range(0, batch.num_rows, step):
+                        part = batch.slice(start, step)
+                        weight = _weight(part)
+                        if weight > limit("line") * part.num_rows:
+                            raise exceeded(f"{path}, row {done + 1}", "line")
+                        found = part.to_pylist()
+                        texts_of = (v for row in found for v in row.values() if isinstance(v, str))
+                        unpacked += max(weight, sum(map(sys.getsizeof, texts_of)))
+                        if unpacked > limit("unpacked"):
+                            raise exceeded(path, "unpacked")
+                        done += len(found)
+                        yield from found
+        except (pa.ArrowException, OSError, ValueError, OverflowError) as error:
+            raise InputError(
+                f"{path}, after row {done}: damaged Parquet ({first_line(error)})"
+            ) from None
+
+
+def _need_short_foot(path: Path, source: IO[bytes]) -> None:
+    """Raise InputError if what stands at the end of a file, about all its parts, is too long."""
+    size = source.seek(0, 2)
+    source.seek(max(0, size - 8))
+    end = source.read(8)
+    if end[4:] == MAGIC and int.from_bytes(end[:4], "little") > limit("part"):
+        raise exceeded(path, "part")
+
+
+def _looked_over(path: Path, source: IO[bytes], file: Any) -> tuple[set[str], list[int]]:
+    """Return which columns hold texts, and how many rows of each group are read at a time.
+
+    Raises InputError if the file is too large, unpacked, by the headers of its pages.
+    """
+    found = file.metadata
+    total, texts, groups = 0, set(), []
+    for number in range(found.num_row_groups):
+        group = found.row_group(number)
+        together = row = 0.0  # bytes of a page of each column; bytes of a row, at most
+        for at in range(found.num_columns):
+            column = group.column(at)
+            width = 0  # of a value that may stand once for many
+            if column.physical_type == "BYTE_ARRAY":
+                texts.add(column.path_in_schema)
+            elif column.physical_type == "FIXED_LEN_BYTE_ARRAY":
+                width = found.schema.column(at).length
+            pages = list(_pages(source, column))
+            size = sum(size for _, size in pages)
+            values = sum(count for count, _ in pages)
+            if found.schema.column(at).max_repetition_level:  # a row may go on over many pages
+                size += (_VALUE + width) * values
+                together += size
+                row += size / max(1, group.num_rows)
+            else:
+                together += max((size for _, size in pages), default=0)
+                row += max((size / count for count, size in pages if count), default=0) + width
+            total += size
+            if total > limit("unpacked"):
+                raise exceeded(path, "unpacked")
+        if _WEIGHT * together > limit("flight"):
+            raise exceeded(f"{path}, row group {number + 1}", "flight")
+        groups.append(max(1, min(_BATCH, int(_STEP / max(1.0, row)))))
+    return texts, groups
+
+
+def _pages(source: IO[bytes], column: Any) -> Iterator[tuple[int, int]]:
+    """Yield (number of values, bytes unpacked) of each page; a dictionary has no values."""
+    starts = [column.data_page_offset]
+    if column.has_dictionary_page and column.dictionary_page_offset:
+        starts.append(column.dictionary_page_offset)
+    at = min(starts)
+    end = at + column.total_compressed_size
+    while at < end:
+        header, length = _header(source, at, end)
+        unpacked, packed = header.get(2, 0), header.get(3, 0)
+        data = header.get(5) or header.get(8) or {}
+        if min(unpacked, packed, data.get(1, 0)) < 0:
+            raise ValueError("a page of a size below 0")
+        yield data.get(1, 0), unpacked
+        at += length + packed
+
+
+def _header(source: IO[bytes], at: int, end: int) -> tuple[dict[int, Any], int]:
+    for most in _HEADS:
+        source.seek(at)
+        with contextlib.suppress(IndexError):
+            return _struct(source.read(min(most, end - at)), 0)
+    raise ValueError("a page is cut off")
+
+
+def _struct(data: bytes, at: int, level: int = 0) -> tuple[dict[int, Any], int]:
+    """Read a struct of Thrift's compact protocol: its whole numbers and structs, and its end."""
+    found: dict[int, Any] = {}
+    field = 0
+    while head := data[at]:
+        at += 1
+        kind = head & 15
+        if head >> 4:
+            field += head >> 4
+        else:
+            field, at = _number(data, at)
+        if kind == 3:  # a byte
+            at += 1
+        elif kind in (4, 5, 6):
+            found[field], at = _number(data, at)
+        elif kind == 7:  # a float
+            at += 8
+        elif kind == 8:  # bytes; their length is not signed
+            length, at = _number(data, at, signed=False)
+            at += length
+        elif kind == 12 and level < _NESTED:
+            found[field], at = _struct(data, at, level + 1)
+        elif kind not in (1, 2):  # a truth value, in its head
+            raise ValueError("a page with a header of another kind")
+    return found, at + 1
+
+
+def _number(data: bytes, at: int, signed: bool = True) -> tuple[int, int]:
+    value = shift = 0
+    while True:
+        value |= (data[at] & 127) << shift
+        shift += 7
+        at += 1
+        if data[at - 1] < 128:
+            return (value >> 1) ^ -(value & 1) if signed else value, at
+
+
+def _weight(array: Any) -> int:
+    """Return how many bytes the values of an Arrow array or batch take, about, one by one."""
+    import pyarrow as pa
+    import pyarrow.compute as pc
+
+    if isinstance(array, pa.RecordBatch):
+        return sum(_weight(column) for column in array.columns)
+    if isinstance(array, pa.DictionaryArray):
+        sizes = pc.binary_length(array.dictionary).take(array.indices)
+        return (pc.sum(sizes).as_py() or 0) + 8 * len(array)
+    if isinstance(array, pa.MapArray):
+        return _weight(array.keys) + _weight(array.items)
+    if isinstance(array, pa.StructArray):
+        return sum(_weight(part) for part in array.flatten())
+    if isinstance(array, pa.ListArray | pa.LargeListArray | pa.FixedSizeListArray):
+        return 8 * len(array) + _weight(array.flatten())
+    return int(array.nbytes)
+
+
+def first_line(error: BaseException) -> str:
+    return (str(error).splitlines() or [type(error).__name__])[0].strip().rstrip(".")
