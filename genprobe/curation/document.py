@@ -25,7 +25,7 @@ from typing import Any
 from genprobe._version import __version__
 from genprobe.curation import tables
 from genprobe.errors import InputError
-from genprobe.files import Row
+from genprobe.files import Row, people
 from genprobe.files.cells import cell_text
 from genprobe.files.disk import replace_bytes
 from genprobe.records import Score
@@ -307,17 +307,17 @@ def _published(kept: Sequence[Row], canary: str, keep_about: bool) -> tuple[list
     (unless `keep_about`). A pair in one row (`pro`, `anti`) becomes two statements, which every
     task can read; their rewordings cannot come from columns of that row.
     """
-    number = tables.respondents(kept)
+    number = people.respondents(kept)
     made: list[Row] = []
     sources: list[Row] = []
     for row in kept:
         hidden = {*REWORDINGS, "kept", "why"}
-        hidden |= set() if keep_about else {name for name in row if tables.is_private(name)}
+        hidden |= set() if keep_about else {name for name in row if people.is_private(name)}
         one = {name: _plain(value) for name, value in row.items() if name not in hidden}
         code = cell_text(row.get("respondent"))
         if code:
             # The code is in ids and in the history as well.
-            one = {n: tables.renamed(value, code, number[code]) for n, value in one.items()}
+            one = {n: people.renamed(value, {code: number[code]}) for n, value in one.items()}
         parts, before = _statements(one), _statements(row)
         made += [part | {"canary": canary} for part in parts]
         sources += before if len(before) == 1 else [{"id": part["id"]} for part in before]
