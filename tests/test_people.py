@@ -4,18 +4,24 @@ from __future__ import annotations
 
 import gzip
 import json
+import os
+import stat
 from pathlib import Path
 
 import pytest
 from click.testing import CliRunner
+from test_dataset import about as about_file
 from test_dataset import run
 
 from genprobe import files
 from genprobe.commands import cli
-from genprobe.curation import collect, exchange, tables
+from genprobe.curation import collect, document, exchange, tables
+from genprobe.datasets import pairs, statements, templates
 from genprobe.errors import InputError
-from genprobe.files import people
+from genprobe.files import disk, people
+from genprobe.tasks.pipeline import judge
 
+needs_modes = pytest.mark.skipif(os.name == "nt", reason="Windows has no modes of files")
 CODES = ("kk2p-w7dm-3hxa", "kk9r-t4bn-6yqc", "tr5s-e8vf-2jgu")
 
 
@@ -111,6 +117,21 @@ def test_a_code_that_is_any_word_changes_no_text(value, code, name):
     assert people.renamed(value, {code: "r1"}) == name
 
 
+def test_rewordings_of_another_text_are_refused(tmp_path):
+    """The ids of a published table are numbers, which move when answers are deleted."""
+    rows = [row | {"text": f"Bakers hum {row['id'][-3:]}."} for row in SAID]
+    source, about = saved(tmp_path / "a.jsonl", rows), about_file(tmp_path)
+    document.run(source, about, tmp_path / "set")
+    published = list(files.read_rows(tmp_path / "set" / "data.jsonl"))
+    more = [row | {"rewording_1": "Ab.", "rewording_2": "Ac."} for row in published]
+    again = saved(tmp_path / "more.jsonl", more)
+    assert document.run(source, about, tmp_path / "set", (), again).lacking == 0
+    source = saved(source, rows[1:])
+    again = saved(again, more[:2])
+    with pytest.raises(InputError, match="'r1-1' has another text than the published row"):
+        document.run(source, about, tmp_path / "set", (), again)
+
+
 # --- deletion
 
 
@@ -192,3 +213,86 @@ def test_a_damaged_list_of_codes_is_no_empty_one(content, tmp_path):
     with pytest.raises(InputError, match="damaged; restore it"):
         collect.delete(source, CODES[0])
     assert len(list(files.read_rows(source))) == 2
+
+
+# --- what is published
+
+
+SAID = [
+    {"id": f"{code}-1", "lang": "en", "text": f"Bakers hum {n}.", "respondent": code}
+    | {"about_gender": "woman of Ab", "region": "north", "history": f"from:{code}"}
+    for n, code in enumerate(CODES, 1)
+]
+
+
+@pytest.mark.parametrize("suffix", ["jsonl", "csv", "parquet"])
+@pytest.mark.parametrize(
+    ("load", "column", "text"),
+    [
+        (statements.load, "text", "Bakers hum {}."),
+        (templates.load, "template", "Bakers {} [PLACEHOLDER]."),
+        (pairs.load, "pro", "Bakers hum {}."),
+    ],
+)
+def test_no_run_holds_who_wrote_what_it_asks(load, column, text, suffix, tmp_path):
+    source = tmp_path / f"a.{suffix}"
+    files.write_rows(
+        source, [row | {column: text.format(n), "anti": "Ab."} for n, row in enumerate(SAID)]
+    )
+    found = load(str(source))[0]
+    held = "".join(one.to_json() for one in found)
+    assert len(found) >= 3 and "woman of" not in held and "respondent" not in held
+    assert not any(code in held for code in CODES) and "north" in held
+    people.keep_about()
+    try:
+        held = "".join(one.to_json() for one in load(str(source))[0])
+    finally:
+        people.keep_about(False)
+    assert "woman of Ab" in held and all(code in held for code in CODES)
+
+
+@pytest.mark.parametrize("keep", [False, True])
+def test_a_run_and_its_tables_hold_nothing_of_respondents(keep, tmp_path):
+    source = saved(tmp_path / "a.csv", [row | {"text": f"Bakers {row['id']}"} for row in SAID])
+    said = [
+        {"statement": row["id"] if keep else f"r{n}-1", "lang": "en", "probe": "agreement"}
+        | {"response": "Yes."}
+        for n, row in enumerate(SAID, 1)
+    ]
+    replies = saved(tmp_path / "r.jsonl", said)
+    words = ["yesno", "--engine", "replay", "--model", replies, "--data", source, "-q"]
+    words += ["--probe", "agreement", "--out", tmp_path / "run", *["--keep-about"] * keep]
+    done = CliRunner().invoke(cli, list(map(str, words)))
+    assert done.exit_code == 0, done.output
+    raw = [path.read_bytes() for path in (tmp_path / "run").rglob("*") if path.is_file()]
+    assert any(b"woman of" in content for content in raw) == keep
+    assert any(CODES[0].encode() in content for content in raw) == keep
+
+
+@needs_modes
+@pytest.mark.parametrize("suffix", ["jsonl", "csv", "parquet"])
+def test_judged_tables_with_people_in_them_are_private(suffix, tmp_path):
+    (tmp_path / ".git").mkdir()
+    rows = [row | {"probe": "agreement", "response": "Yes."} for row in SAID]
+    files.write_rows(tmp_path / "in.jsonl", rows)
+    files.write_rows(tmp_path / "plain.jsonl", [{"respondent": "r1", "text": "Ab."}])
+    judge.judge_file(tmp_path / "in.jsonl", ["yesno"], tmp_path / f"out.{suffix}")
+    files.write_rows(tmp_path / f"votes.{suffix}", [{"item": "1", "rater": "ann@example.org"}])
+    for name in ("in.jsonl", f"out.{suffix}", f"votes.{suffix}"):
+        assert stat.S_IMODE((tmp_path / name).stat().st_mode) == 0o600
+        assert f"/{name}" in (tmp_path / ".gitignore").read_text().splitlines()
+    assert stat.S_IMODE((tmp_path / "plain.jsonl").stat().st_mode) == 0o644
+
+
+@needs_modes
+@pytest.mark.parametrize("name", ["a.csv", "a.json", "a.xlsx"])
+def test_a_file_that_is_rewritten_keeps_its_mode(name, tmp_path):
+    path = tmp_path / name
+    path.write_text("x")
+    path.chmod(0o600)
+    rows = [{"id": "1"}]
+    if name == "a.json":
+        disk.replace(path, ["{}"])
+    else:
+        tables.write(path, rows, ["id"])
+    assert stat.S_IMODE(path.stat().st_mode) == 0o600 and path.read_bytes() != b"x"

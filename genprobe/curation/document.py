@@ -267,8 +267,9 @@ def _rewordings(
     """Find the two rewordings of each published row that has them, and count the rows without.
 
     sources: for each published row, its id before codes of respondents were replaced, and its
-    columns of rewordings. path: a table of rewordings, which may use either id of a row. Returns
-    the rewordings, with the published ids, and the number of rows without.
+    columns of rewordings. path: a table of rewordings, which may use either id of a row, and may
+    hold the text of it. Returns the rewordings, with the published ids, and the number of rows
+    without. Raises InputError for another row or text.
     """
     given = {cell_text(row.get("id")): row for _, row in tables.read(path)} if path else {}
     known = {row["id"] for row in (*published, *sources)}
@@ -280,6 +281,11 @@ def _rewordings(
     found = []
     for row, source in zip(published, sources, strict=True):
         own = given.get(source["id"]) or given.get(row["id"]) or source
+        if own is not source and cell_text(own.get("text")) not in ("", cell_text(row.get("text"))):
+            raise InputError(
+                f"{path}: {own['id']!r} has another text than the published row; numbers move when "
+                "answers are deleted"
+            )
         texts = [cell_text(own.get(name)) for name in REWORDINGS]
         shown = {cell_text(row.get(name)) for name in ("text", "sentence")}
         if all(texts) and len({*texts}) == 2 and not set(texts) & shown:
