@@ -17,8 +17,9 @@ from genprobe import files
 from genprobe.commands import cli
 from genprobe.curation import collect, document, exchange, tables
 from genprobe.datasets import pairs, statements, templates
-from genprobe.errors import InputError
+from genprobe.errors import GenprobeError, InputError
 from genprobe.files import disk, people
+from genprobe.resources import registry
 from genprobe.tasks.pipeline import judge
 
 needs_modes = pytest.mark.skipif(os.name == "nt", reason="Windows has no modes of files")
@@ -296,3 +297,18 @@ def test_a_file_that_is_rewritten_keeps_its_mode(name, tmp_path):
     else:
         tables.write(path, rows, ["id"])
     assert stat.S_IMODE(path.stat().st_mode) == 0o600 and path.read_bytes() != b"x"
+
+
+@pytest.mark.parametrize("name", registry.names("judges"))
+def test_every_judge_reads_any_run_or_says_in_a_line_why_not(name, tmp_path):
+    """A run whose questions have no options ended the judge `choice` by a ValueError."""
+    statement = saved(tmp_path / "a.csv", [{"id": "1", "lang": "en", "text": "Bakers hum."}])
+    said = {"statement": "1", "lang": "en", "probe": "agreement", "response": "Yes."}
+    replies = saved(tmp_path / "r.jsonl", [said])
+    words = ["yesno", "--engine", "replay", "--model", replies, "--data", statement, "-q"]
+    words += ["--probe", "agreement", "--out", tmp_path / "run"]
+    assert CliRunner().invoke(cli, list(map(str, words))).exit_code == 0
+    done = CliRunner().invoke(cli, ["judge", str(tmp_path / "run"), "--judge", name])
+    if done.exception and not isinstance(done.exception, SystemExit):
+        assert isinstance(done.exception, GenprobeError) and "\n" not in str(done.exception)
+    assert not list((tmp_path / "run").rglob("*.tmp"))
