@@ -2,6 +2,7 @@
 
 GenprobeError
 ├── InputError     an option, file, language, pack or data set that cannot be used
+│   ├── NoRows     a table without rows
 │   └── RowErrors  several rows of a file, one line each
 ├── RunError       a run folder that is damaged, locked, of another spec, or on a full disk
 └── EngineError    a model or an engine that cannot be started
@@ -20,6 +21,10 @@ class GenprobeError(Exception):
 
 class InputError(GenprobeError):
     """Something that the user gave cannot be used."""
+
+
+class NoRows(InputError):
+    """A table holds no rows."""
 
 
 class RowErrors(InputError):

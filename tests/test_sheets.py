@@ -250,7 +250,7 @@ def test_tools_ask_for_texts_and_several_answers_too(tmp_path):
     ]
     export[0]["annotations"] = [{"completed_by": 7, "result": result}]
     (tmp_path / "e.json").write_text(json.dumps(export))
-    _, votes = exchange.read([tmp_path / "e.json"], "label-studio")
+    _, votes, _ = exchange.read([tmp_path / "e.json"], "label-studio")
     tables.write(tmp_path / "v.csv", votes, exchange.VOTES)
     done = validate.keep(source, [tmp_path / "v.csv"], "aqbileq-translation")
     (row,) = done.rows

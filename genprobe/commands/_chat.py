@@ -10,7 +10,7 @@ from typing import Any
 import click
 
 from genprobe.commands._console import Bar, print_scores, say
-from genprobe.commands._options import ASKED, asked, together
+from genprobe.commands._options import ASKED, KEEP_ABOUT, asked, together
 from genprobe.errors import Caution, EngineError, InputError
 
 FAILED = 3  # exit code of a finished run in which requests failed
@@ -56,6 +56,7 @@ CHAT = together(
         "Without it, the control model runs.",
     ),
     *(option for name, option in ASKED.items() if name != "model"),
+    KEEP_ABOUT,
     TOLD,
     click.option(
         "--second-reader",

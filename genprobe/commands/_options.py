@@ -12,7 +12,7 @@ import click
 
 from genprobe.commands._console import columns, noter
 from genprobe.errors import InputError
-from genprobe.files import door
+from genprobe.files import door, people
 
 if TYPE_CHECKING:
     from genprobe.engines import Engine
@@ -37,6 +37,21 @@ QUIET = click.option(
 )
 # `commands.main` reads it from sys.argv, so it is not passed to the commands.
 VERBOSE = click.option("-v", "--verbose", is_flag=True, expose_value=False, help="Show tracebacks.")
+
+
+def _keep_about(context: click.Context, option: click.Parameter, given: bool) -> None:
+    people.keep_about(given)
+
+
+# Set before a command reads data, so it is not passed to the commands.
+KEEP_ABOUT = click.option(
+    "--keep-about",
+    is_flag=True,
+    is_eager=True,
+    expose_value=False,
+    callback=_keep_about,
+    help="Keep what respondents said about themselves, and their codes, in the run.",
+)
 
 
 def _follow(context: click.Context, option: click.Parameter, given: bool) -> None:

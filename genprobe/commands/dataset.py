@@ -107,9 +107,10 @@ def collect(
         )
     if delete and out is not None:
         count, left = step.delete(out, delete)
-        note(f"{out}: {many(count, 'answer')} deleted; the code is remembered in {step.DELETED}")
-        for path in left:
-            note(f"{path}: the code still stands here; delete its rows, or the file")
+        found = f"{many(count, 'answer')} deleted" if count else "no answer with this code"
+        note(f"{out}: {found}; the code is remembered in {step.DELETED}")
+        for line in left:
+            note(line)
         if not left:
             note("copies elsewhere, and what others were sent, are not known here")
         return
@@ -681,12 +682,14 @@ def _convert_items(
         for path in step.write(sources[0], tool, out, name, keep_about):
             note(f"for {tool}: {path}")
         return
-    rows, found = step.read(sources, tool, source)
+    rows, found, left = step.read(sources, tool, source, name)
     if rows:
         tables.write(out, rows, list(dict.fromkeys(n for row in rows for n in row)))
     if votes is not None:
         tables.write(votes, found, step.VOTES)
     note(f"{many(len(rows), 'row')}, {many(len(found), 'vote')}")
+    if left:
+        note(f"left out, as the respondent's answers were deleted: {left:,} of rows and votes")
 
 
 def _convert_answers(

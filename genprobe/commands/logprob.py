@@ -13,6 +13,7 @@ from genprobe.commands._options import (
     BY,
     FOLLOW,
     FORMAT,
+    KEEP_ABOUT,
     QUIET,
     SERVER,
     VERBOSE,
@@ -67,6 +68,7 @@ from genprobe.commands._options import (
     metavar="P",
     help="rubia: lower case, and no punctuation except commas (RuBia, 3.8).",
 )
+@KEEP_ABOUT
 @together(BY, FOLLOW, FORMAT, QUIET, VERBOSE)
 def command(revision: str | None, by: str | None, form: str, quiet: bool, **given: Any) -> None:
     """Score pairs of sentences, or choices, by their log-probability under a model.

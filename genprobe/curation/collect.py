@@ -18,20 +18,23 @@ have the answers deleted.
 from __future__ import annotations
 
 import contextlib
+import gzip
 import json
+import os
 import random
 import re
 import secrets
+import zlib
 from collections.abc import Callable, Sequence
 from dataclasses import dataclass, replace
 from pathlib import Path
 from typing import Any
 
 from genprobe.curation import tables
-from genprobe.errors import InputError
+from genprobe.errors import InputError, NoRows
 from genprobe.files import Row, disk, door
 from genprobe.files.cells import cell_text
-from genprobe.limits import parsed
+from genprobe.limits import exceeded, limit, parsed
 from genprobe.records import digest, fits
 from genprobe.resources import packs, registry
 
@@ -557,34 +560,51 @@ def undeleted(rows: Sequence[Row], paths: Sequence[str | Path]) -> list[Row]:
     deleted = [kept for folder in folders if (kept := _deleted(folder))]
 
     def gone(code: str) -> bool:
-        return any(_hashed(code, kept["salt"]) in kept["codes"] for kept in deleted)
+        ways = {code, _spelled(code)}
+        return any(_hashed(way, kept["salt"]) in kept["codes"] for kept in deleted for way in ways)
 
     codes = {code for code in {cell_text(row.get("respondent")) for row in rows} if gone(code)}
     return [row for row in rows if cell_text(row.get("respondent")) not in codes]
 
 
-def delete(path: str | Path, code: str) -> tuple[int, list[Path]]:
+def delete(path: str | Path, code: str) -> tuple[int, list[str]]:
     """Delete all answers of the respondent with a code from a table.
 
-    The code is remembered, hashed, in `DELETED` beside the table, so that `merge` does not bring
-    the answers back from files in that folder. Returns the number of answers, and the files of the
-    folder in which the code still stands. Raises InputError if there are no answers; the table is
-    then unchanged.
+    The code, in capitals or not, is remembered, hashed, in `DELETED` beside the table, so that
+    `merge` does not bring the answers back from files in that folder; it is remembered, too, if the
+    table has no answer with it. Returns the number of answers, and a line on each file of the
+    folder, and of the folders in it, in which the code still stands or that cannot be read.
     """
-    path, code = Path(path), code.strip().lower()
-    rows = [row for _, row in tables.read(path)]
-    tables.need(path, rows[0], ("respondent",), "the codes")
-    kept = [row for row in rows if cell_text(row.get("respondent")) != code]
-    if len(kept) == len(rows):
-        raise InputError(f"{path}: no answer of {code!r}")
+    path, code = Path(path), _spelled(code)
+    if not code:
+        raise InputError("--delete: no code is given; the respondent has it")
+    rows = [row for _, row in _there(path)]
+    if rows:
+        tables.need(path, rows[0], ("respondent",), "the codes")
+    kept = [row for row in rows if _spelled(cell_text(row.get("respondent"))) != code]
     deleted = _deleted(path.parent)
     salt = deleted.get("salt") or secrets.token_hex(16)
     codes = sorted({*deleted.get("codes", ()), _hashed(code, salt)})
     # Remembered first: a crash between the two must not leave answers that nobody remembers.
     text = json.dumps({"salt": salt, "codes": codes}, indent=1) + "\n"
     disk.replace(path.parent / DELETED, [text])
-    tables.write(path, kept, list(dict.fromkeys(name for row in rows for name in row)))
+    if len(kept) < len(rows):
+        tables.write(path, kept, list(dict.fromkeys(name for row in rows for name in row)))
     return len(rows) - len(kept), _still_in(path.parent, code)
+
+
+def _there(path: Path) -> list[tuple[int, Row]]:
+    """Read a table that may not be there yet, or of which everything was deleted."""
+    with contextlib.suppress(NoRows):
+        return tables.read(path) if path.exists() else []
+    return []
+
+
+def _spelled(code: str) -> str:
+    """Spell a code as `collect` gives it, whatever capitals, blanks and hyphens were typed."""
+    plain = "".join(code.split()).casefold()
+    signs = re.sub("[-\u2010-\u2015\u2212]", "", plain)
+    return "-".join(re.findall("....", signs)) if re.fullmatch("[0-9a-z]{12}", signs) else plain
 
 
 def _hashed(code: str, salt: str) -> str:
@@ -599,36 +619,67 @@ def _deleted(folder: Path) -> dict[str, Any]:
         return {}
     try:
         found = parsed(packs.read_text(path))
-        return {"salt": str(found["salt"]), "codes": frozenset(map(str, found["codes"]))}
+        salt, codes = found["salt"], found["codes"]
     except (ValueError, KeyError, TypeError):
-        raise InputError(
-            f"{path}: damaged; restore it from a copy, as answers that were deleted would come back"
-        ) from None
+        salt, codes = None, []
+    if isinstance(salt, str) and isinstance(codes, list) and all(isinstance(c, str) for c in codes):
+        return {"salt": salt, "codes": frozenset(codes)}
+    raise InputError(
+        f"{path}: damaged; restore it from a copy, as answers that were deleted would come back"
+    )
 
 
-def _still_in(folder: Path, code: str) -> list[Path]:
-    """List the files of a folder in which a code stands; workbooks and Parquet are opened."""
-    found = []
-    for path in sorted(folder.iterdir()):
-        if path.is_symlink() or not path.is_file():
-            continue
-        try:
-            if path.suffix.lower() in (".xlsx", ".parquet"):
-                there = any(code in str(row) for _, row in tables.read(path))
-            else:
-                there = code.encode() in door.content(path)
-        except (InputError, OSError):
-            continue  # not a table that could hold it, or beyond a limit
-        if there:
-            found.append(path)
-    return found
+def _still_in(folder: Path, code: str) -> list[str]:
+    """Say in which files of a folder, and of the folders in it, a code stands.
+
+    Workbooks and Parquet are opened, .gz is unpacked; folders whose name begins with a dot are not
+    entered.
+    """
+    bare = code.replace("-", "")
+    ways = [code, bare] if _spelled(bare) == code else [code]
+    said = []
+    for place, folders, names in os.walk(folder):
+        folders[:] = sorted(name for name in folders if not name.startswith("."))
+        for path in (Path(place, name) for name in sorted(names)):
+            if path.is_symlink() or not path.is_file():
+                continue
+            try:
+                if path.suffix.lower() in (".xlsx", ".parquet"):
+                    rows = (str(row).casefold() for _, row in tables.read(path))
+                    there = any(way in row for row in rows for way in ways)
+                else:
+                    there = _holds(path, ways)
+            except (InputError, OSError, EOFError, zlib.error) as error:
+                why = str(error).removeprefix(f"{path}: ")
+                said.append(
+                    f"{path}: cannot be looked into ({why}); look whether the code is in it"
+                )
+                continue
+            if there:
+                said.append(f"{path}: the code still stands here; delete its rows, or the file")
+    return said
+
+
+def _holds(path: Path, ways: Sequence[str]) -> bool:
+    """Tell whether a text, in UTF-8 or UTF-16, packed or not, stands in a file of any length."""
+    wanted = [way.encode(form) for way in ways for form in ("utf-8", "utf-16-le", "utf-16-be")]
+    longest, most, tail = max(map(len, wanted)), limit("unpacked"), b""
+    with door.reading(path) as raw:
+        packed = path.suffix.lower() == ".gz"
+        file = gzip.GzipFile(fileobj=raw) if packed else raw
+        while part := file.read(1 << 20):
+            part = tail + part.lower()
+            if any(way in part for way in wanted):
+                return True
+            tail = part[-longest:]
+            if packed and file.tell() > most:
+                raise exceeded(path, "unpacked")
+    return False
 
 
 def _answers(path: Path, pack: Pack, must: bool = False) -> list[Row]:
-    if not must and not path.exists():
-        return []
     rows = []
-    for number, row in tables.read(path):
+    for number, row in tables.read(path) if must else _there(path):
         lacks = [name for name in FIXED if not cell_text(row.get(name))]
         if lacks:
             raise InputError(f"{path}, row {number}: no {lacks[0]!r}; are these collected answers?")

@@ -25,7 +25,7 @@ from typing import Any
 from genprobe._version import __version__
 from genprobe.curation import tables
 from genprobe.errors import InputError
-from genprobe.files import Row
+from genprobe.files import Row, people
 from genprobe.files.cells import cell_text
 from genprobe.files.disk import replace_bytes
 from genprobe.records import Score
@@ -267,8 +267,9 @@ def _rewordings(
     """Find the two rewordings of each published row that has them, and count the rows without.
 
     sources: for each published row, its id before codes of respondents were replaced, and its
-    columns of rewordings. path: a table of rewordings, which may use either id of a row. Returns
-    the rewordings, with the published ids, and the number of rows without.
+    columns of rewordings. path: a table of rewordings, which may use either id of a row, and may
+    hold the text of it. Returns the rewordings, with the published ids, and the number of rows
+    without. Raises InputError for another row or text.
     """
     given = {cell_text(row.get("id")): row for _, row in tables.read(path)} if path else {}
     known = {row["id"] for row in (*published, *sources)}
@@ -280,6 +281,11 @@ def _rewordings(
     found = []
     for row, source in zip(published, sources, strict=True):
         own = given.get(source["id"]) or given.get(row["id"]) or source
+        if own is not source and cell_text(own.get("text")) not in ("", cell_text(row.get("text"))):
+            raise InputError(
+                f"{path}: {own['id']!r} has another text than the published row; numbers move when "
+                "answers are deleted"
+            )
         texts = [cell_text(own.get(name)) for name in REWORDINGS]
         shown = {cell_text(row.get(name)) for name in ("text", "sentence")}
         if all(texts) and len({*texts}) == 2 and not set(texts) & shown:
@@ -307,17 +313,17 @@ def _published(kept: Sequence[Row], canary: str, keep_about: bool) -> tuple[list
     (unless `keep_about`). A pair in one row (`pro`, `anti`) becomes two statements, which every
     task can read; their rewordings cannot come from columns of that row.
     """
-    number = tables.respondents(kept)
+    number = people.respondents(kept)
     made: list[Row] = []
     sources: list[Row] = []
     for row in kept:
         hidden = {*REWORDINGS, "kept", "why"}
-        hidden |= set() if keep_about else {name for name in row if tables.is_private(name)}
+        hidden |= set() if keep_about else {name for name in row if people.is_private(name)}
         one = {name: _plain(value) for name, value in row.items() if name not in hidden}
         code = cell_text(row.get("respondent"))
         if code:
             # The code is in ids and in the history as well.
-            one = {n: tables.renamed(value, code, number[code]) for n, value in one.items()}
+            one = {n: people.renamed(value, {code: number[code]}) for n, value in one.items()}
         parts, before = _statements(one), _statements(row)
         made += [part | {"canary": canary} for part in parts]
         sources += before if len(before) == 1 else [{"id": part["id"]} for part in before]

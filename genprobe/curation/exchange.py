@@ -18,15 +18,15 @@ import csv
 import io
 import json
 import re
-from collections.abc import Callable, Collection, Mapping, Sequence
+from collections import Counter
+from collections.abc import Collection, Mapping, Sequence
 from dataclasses import dataclass, field
 from pathlib import Path
-from typing import Any
 from xml.sax.saxutils import quoteattr
 
 from genprobe.curation import collect, tables, validate
 from genprobe.errors import InputError
-from genprobe.files import Row, door, escape, read_rows, unescape
+from genprobe.files import Row, escape, people, read_rows, unescape
 from genprobe.files.cells import cell_text
 from genprobe.files.disk import replace_bytes
 from genprobe.limits import parsed
@@ -39,6 +39,7 @@ FORMS = ("google-forms", "xlsform")
 TOOLS = (*ITEMS, *FORMS)
 VOTES = ("item", "rater", "question", "label")
 _ROW = "genprobe_row"
+_STAND_IN = re.compile(r"r[0-9a-f]{12}")  # for the code of a respondent
 _OTHER = "_other"  # end of the name of a question for other words than the choices
 _MARKS = {  # keys, any of which shows that an export is of the tool
     "label-studio": {"data", "annotations"},
@@ -64,7 +65,7 @@ def write(
     source: the table. tool: one of ITEMS. out: the file; a configuration is written beside it if
     the tool needs one. questions: the name of the questions. keep_about: also send what respondents
     said about themselves; otherwise the columns `about_…` stay here, and codes of respondents
-    become r1, r2, … (`read` joins them again). Returns the files. Raises InputError for another
+    are replaced (`read` joins them again). Returns the files. Raises InputError for another
     tool, and for a table without pairs or sentences.
     """
     if tool not in ITEMS:
@@ -74,14 +75,12 @@ def write(
     out = Path(out)
     if tool != "label-studio" and out.suffix.lower() not in (".jsonl", ".ndjson"):
         raise InputError(f"{out}: {tool} reads lines of JSON; name a file that ends in .jsonl")
-    hide = (lambda value: value) if keep_about else _hider(rows)
-    sent = rows if keep_about else [_without_people(row, hide) for row in rows]
+    sent, codes = (rows, {}) if keep_about else _hidden(rows)
     lines: list[Row] = []
     for item in items:
         whole = json.dumps([sent[at] for at in item.rows], ensure_ascii=False)
-        lines.append(
-            {"id": hide(item.name), "text": "\n".join(item.texts), "lang": item.lang, _ROW: whole}
-        )
+        name, text = people.renamed(item.name, codes), "\n".join(item.texts)
+        lines.append({"id": name, "text": text, "lang": item.lang, _ROW: whole})
     labels = {name: list(dict.fromkeys(q.answers.values())) for name, q in asked.questions.items()}
     several = {name for name, q in asked.questions.items() if q.kind == "many"}
     heads = {name: q.text.get(items[0].lang) or q.text["en"] for name, q in asked.questions.items()}
@@ -104,45 +103,79 @@ def write(
     return [out, config]
 
 
-def _hider(rows: Sequence[Row]) -> Callable[[Any], Any]:
-    """Return a function that puts r1, r2, … for the codes of respondents in a value of a cell."""
-    codes = tables.respondents(rows)
-    if not codes:
-        return lambda value: value
-    any_code = re.compile("|".join(map(re.escape, sorted(codes, key=len, reverse=True))))
+def _hidden(rows: Sequence[Row]) -> tuple[list[Row], dict[str, str]]:
+    """Return rows without what they hold of respondents, and what stands in for each code.
 
-    def hide(value: Any) -> Any:
-        if isinstance(value, list):
-            return [hide(part) for part in value]
-        return any_code.sub(lambda m: codes[m[0]], value) if isinstance(value, str) else value
-
-    return hide
-
-
-def _without_people(row: Row, hide: Callable[[Any], Any]) -> Row:
-    """Return a row without the code of its respondent and what she said about herself."""
-    kept = {n: v for n, v in row.items() if n != "respondent" and not tables.is_private(n)}
-    return {name: hide(value) for name, value in kept.items()}
-
-
-def _joined(rows: Sequence[Row], votes: Sequence[Row], source: str | Path) -> None:
-    """Put back, in place, what `write` left out of rows and of the items of votes.
-
-    source: the table that was written. Raises InputError for a row that is not of this table.
+    What stands in is a hash of all that a respondent's rows hold without her: it stays the same
+    when another's answers are deleted, and is another one when hers are edited.
     """
-    table = [row for _, row in tables.read(source)]
-    hide = _hider(table)
-    own = {cell_text(hide(row.get("id"))): row for row in table}
-    items = {cell_text(row.get(name)) for row in table for name in ("id", "pair")}
-    named = {hide(name): name for name in items}
+    codes = people.respondents(rows)
+    hers: dict[str, list[Row]] = {code: [] for code in codes}
+    kept = []
+    for row in rows:
+        bare = {n: v for n, v in row.items() if n != "respondent" and not people.is_private(n)}
+        kept.append(bare)
+        if code := cell_text(row.get("respondent")):
+            said = {n: v for n, v in bare.items() if n != tables.HISTORY}
+            hers[code].append({n: people.renamed(v, {code: ""}) for n, v in said.items()})
+    again: Counter[str] = Counter()
+    for code, said in hers.items():
+        name = f"r{digest(said, 12)}"
+        again[name] += 1  # of two who said the same, it does not matter which is which
+        codes[code] = f"{name}x{again[name]}" if again[name] > 1 else name
+    return [{n: people.renamed(v, codes) for n, v in row.items()} for row in kept], codes
+
+
+def _joined(
+    rows: Sequence[Row], votes: Sequence[Row], source: str | Path, questions: str
+) -> tuple[list[Row], list[Row], int]:
+    """Put back what `write` left out of rows and of the items of votes.
+
+    source, questions: the table that was written, and its questions. Returns the rows, the votes,
+    and how many of them were left out because answers were deleted from the table. Raises
+    InputError for a row or vote that is not of this table, or was edited, there or here.
+    """
+    table, items = validate.items(source, validate.load(questions).unit)
+    sent, codes = _hidden(table)
+    pairs = zip(sent, table, strict=True)
+    own = {cell_text(there["id"]): (_as_sent(there), row) for there, row in pairs}
+    named = {str(people.renamed(item.name, codes)): item.name for item in items}
+    forgotten = (Path(source).parent / collect.DELETED).exists()
+    left = 0
+
+    def lacks(what: str, name: str) -> int:
+        if forgotten and _STAND_IN.search(name):
+            return 1
+        raise InputError(
+            f"{source}: has no {what} {name!r}; name the table that was converted, as it was then, "
+            "and its --questions"
+        )
+
+    found = []
     for row in rows:
         name = cell_text(row.get("id"))
+        as_sent, mine = own.get(name, ({}, row))
         if name not in own:
-            raise InputError(f"{source}: has no row {name!r}; name the table that was converted")
-        row |= own[name]
+            left += lacks("row", name)
+        elif {n: v for n, v in row.items() if n in as_sent} != as_sent:
+            raise InputError(
+                f"{source}: the row {name!r} is not as it was sent; correct it here or there"
+            )
+        else:
+            found.append({**row, **mine})
+    kept = []
     for vote in votes:
-        name, slash, lang = vote["item"].partition("/")  # an item of a pair in several languages
-        vote["item"] = named.get(name, name) + slash + lang
+        if vote["item"] in named:
+            kept.append(vote | {"item": named[vote["item"]]})
+        else:
+            left += lacks("item", vote["item"])
+    return found, kept, left
+
+
+def _as_sent(row: Row) -> Row:
+    """Return a row as it comes back, but for its history, which may have grown here."""
+    text = json.dumps(row, ensure_ascii=False).encode("utf-8", "replace")
+    return {name: value for name, value in json.loads(text).items() if name != tables.HISTORY}
 
 
 def _dumps(value: object, indent: int | None = 1) -> bytes:
@@ -198,14 +231,19 @@ def _potato(
 
 
 def read(
-    paths: Sequence[str | Path], tool: str, source: str | Path | None = None
-) -> tuple[list[Row], list[Row]]:
+    paths: Sequence[str | Path],
+    tool: str,
+    source: str | Path | None = None,
+    questions: str = "aqbileq",
+) -> tuple[list[Row], list[Row], int]:
     """Read the exports of a tool.
 
     paths: the exports; for doccano, one per annotator, with the annotator's name as file name.
-    source: the table that was written for the tool, from which what stayed here is joined again.
-    Returns the original rows, each once, and the votes (`item, rater, question, label`). Raises
-    InputError for a file of another kind, and if exports have different versions of a row.
+    source, questions: the table that was written for the tool, from which what stayed here is
+    joined again, and its questions. Returns the original rows, each once, the votes (`item, rater,
+    question, label`), and how many rows and votes were left out, because answers were deleted from
+    the table. Raises InputError for a file of another kind, if exports have different versions of a
+    row, and for what is not of the table.
     """
     if tool not in ITEMS:
         raise registry.unknown("tool", tool, ITEMS)
@@ -231,8 +269,11 @@ def read(
                 raise InputError(f"{where}: not as {tool} exports it") from None
     found = list(rows.values())
     if source is not None:
-        _joined(found, votes, source)
-    return found, votes
+        return _joined(found, votes, source, questions)
+    kept = collect.undeleted(found, paths)
+    gone = {cell_text(row.get("id")) for row in found} - {cell_text(row.get("id")) for row in kept}
+    left = [vote for vote in votes if vote["item"] not in gone]
+    return kept, left, len(found) + len(votes) - len(kept) - len(left)
 
 
 def _read_rows_of(data: Row, where: str, rows: dict[str, Row]) -> None:
@@ -444,7 +485,6 @@ def write_answers(source: str | Path, tool: str, pack: collect.Pack, out: str | 
     lines.writeheader()
     for one in people.values():
         lines.writerow({name: escape(str(value)) for name, value in one.items()})
-    door.leave_out_of_git(Path(out))
     replace_bytes(Path(out), [text.getvalue().encode("utf-8-sig", "replace")], private=True)
     return len(people)
 

@@ -23,7 +23,7 @@ from typing import NamedTuple
 from genprobe.curation import lexicon, tables
 from genprobe.datasets import identities
 from genprobe.errors import InputError
-from genprobe.files import Row
+from genprobe.files import Row, people
 from genprobe.files.cells import Notes, cell_json, cell_text
 from genprobe.linguistics import negated
 from genprobe.records import digest
@@ -85,7 +85,7 @@ def run(
         if text and lacks:
             raise InputError(f"--{name}: {text!r} must hold {lacks[0]} once")
     rows, notes = tables.read(source), Notes()
-    codes = tables.respondents(row for _, row in rows)
+    codes = people.respondents(row for _, row in rows)
     by: Counter[str] = Counter()
     made: list[Row] = []
     for members in _members(source, rows, how, notes).values():
@@ -105,7 +105,7 @@ def run(
             {"id": digest([one.lang, one.identity, one.attribute], 12)}
             | dict(zip(COLUMNS, values, strict=True))
             | {column: cell_json(value) for column, value in one.row.items() if _kept(column)}
-            | {tables.HISTORY: _without(codes, tables.history([one.row], step))}
+            | {tables.HISTORY: people.renamed(tables.history([one.row], step), codes)}
         )
     for line in notes.lines():
         note(line)
@@ -195,11 +195,4 @@ def _capital(lang: str) -> Callable[[str], str]:
 
 
 def _kept(column: str) -> bool:
-    return column not in {*_LEFT, *COLUMNS} and not tables.is_private(column)
-
-
-def _without(codes: dict[str, str], history: list[str]) -> list[str]:
-    """Put r1, r2, … for the codes of respondents, which the ids in a history hold."""
-    for code, name in codes.items():
-        history = tables.renamed(history, code, name)
-    return history
+    return column not in {*_LEFT, *COLUMNS} and not people.is_private(column)

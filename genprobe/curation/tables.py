@@ -19,8 +19,8 @@ from pathlib import Path
 from typing import Any, NamedTuple
 
 from genprobe import files
-from genprobe.errors import InputError
-from genprobe.files import Row, door, workbooks
+from genprobe.errors import InputError, NoRows
+from genprobe.files import Row, people, workbooks
 from genprobe.files.cells import cell_text
 from genprobe.files.disk import replace_bytes
 from genprobe.limits import parsed
@@ -31,7 +31,6 @@ HISTORY = "history"
 _EPOCH = (1980, 1, 1, 0, 0, 0)  # date of every part of a workbook
 _LONGEST = 32_767  # most characters of a cell in a workbook
 _ROWS = 1_048_576  # most rows of a sheet
-_CODE = re.compile(r"(?!r\d+$).+", re.DOTALL)  # of a respondent; r1, r2, … stand in for codes
 _NO_XML = re.compile("[\0-\x08\x0b\x0c\x0e-\x1f\ud800-\udfff\ufffe\uffff]")
 
 
@@ -71,35 +70,14 @@ def write(
 
     path: its suffix decides the format; None writes JSONL to standard output. columns: all columns
     that a row may have, in order. dashes: columns of a CSV file in which a dash before plain words
-    is not escaped (see `files.write_rows`). A table with codes of respondents can be read by its
-    owner only, and git leaves it out. Raises InputError if the table cannot be written.
+    is not escaped (see `files.write_rows`). A table that names people can be read by its owner
+    alone, and git leaves it out. Raises InputError if the table cannot be written.
     """
-    private = any(_CODE.fullmatch(cell_text(row.get("respondent"))) for row in rows)
-    if path is not None and str(path) != "-" and private:
-        door.leave_out_of_git(Path(path))
+    private = any(map(people.names_somebody, rows))
     if path is not None and Path(path).suffix.lower() == ".xlsx":
         _write_workbook(Path(path), rows, columns, private)
         return len(rows)
     return files.write_rows(path, rows, columns, dashes=dashes, private=private)
-
-
-def is_private(name: str) -> bool:
-    """Tell whether a column holds what a respondent said about herself."""
-    return name.startswith("about_")
-
-
-def respondents(rows: Iterable[Row]) -> dict[str, str]:
-    """Give each code of a respondent a number, r1, r2, …, in the order of the rows."""
-    codes = dict.fromkeys(cell_text(row.get("respondent")) for row in rows)
-    codes.pop("", None)
-    return {code: f"r{number}" for number, code in enumerate(codes, 1)}
-
-
-def renamed(value: Any, code: str, name: str) -> Any:
-    """Replace a respondent's code, which ids and histories hold as well, in a value of a cell."""
-    if isinstance(value, list):
-        return [renamed(part, code, name) for part in value]
-    return value.replace(code, name) if isinstance(value, str) else value
 
 
 def column(there: Iterable[str], names: Sequence[str]) -> str | None:
@@ -220,7 +198,7 @@ def _workbook(path: Path) -> list[tuple[int, Row]]:
     """Read the rows of the first sheet; its first row has the names of the columns."""
     lines = workbooks.lines(path)
     if not lines:
-        raise InputError(f"{path}: the file holds no rows")
+        raise NoRows(f"{path}: the file holds no rows")
     heads = [cell_text(head) for head in lines[0]]
     while heads and not heads[-1]:
         heads.pop()
@@ -236,7 +214,7 @@ def _workbook(path: Path) -> list[tuple[int, Row]]:
             cells += [""] * (len(heads) - len(cells))
             rows.append((number, dict(zip(heads, cells, strict=False))))
     if not rows:
-        raise InputError(f"{path}: the file holds no rows")
+        raise NoRows(f"{path}: the file holds no rows")
     return rows
 
 

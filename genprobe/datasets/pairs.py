@@ -26,7 +26,7 @@ from typing import Any
 
 from genprobe.datasets import bbq, choices, identities, statements, templates
 from genprobe.errors import Caution, InputError
-from genprobe.files import Row, numbered_rows
+from genprobe.files import Row, numbered_rows, people
 from genprobe.files.cells import Notes, Problems, cell_json, cell_sentence, cell_text
 from genprobe.linguistics import contradict, identify
 from genprobe.records import JSON, Statement, digest
@@ -151,7 +151,7 @@ def _folder(source: str, wanted: Sequence[str] | None) -> Found:
 
 def _choices(path: Path, wanted: Sequence[str] | None, notes: Notes, where: str) -> Found:
     """Read a file of choices, with BBQ's targets if the authors' file of targets is beside it."""
-    rows, name = numbered_rows(path), _name(path)
+    rows, name = people.at_home(numbered_rows(path)), _name(path)
     targets = bbq.targets(path)
     if targets is not None:
         rows, name = bbq.joined(rows, targets), f"{name}+{_name(targets)}"
@@ -279,7 +279,7 @@ def _table(
     guessed: dict[str, list[str]] = {}  # language that was assumed -> its sentences
     rows: dict[tuple[str, str], list[int]] = {}  # (pair, language) -> numbers of its rows
     problems = Problems(path)
-    heads = list(next(numbered_rows(path))[1])
+    heads = list(next(people.at_home(numbered_rows(path)))[1])
     versions = _versions([_plain(name) for name in heads], layout)
     _tell_unread(heads, layout, versions, notes)
     for number, row, cells, version in _read(path, versions, notes):
@@ -367,7 +367,7 @@ def _read(
     is yielded as a separate row; the language of the row's own sentences is "".
     """
     others = {column for columns in versions.values() for column in columns.values()}
-    for number, row in numbered_rows(path):
+    for number, row in people.at_home(numbered_rows(path)):
         cells = {_plain(name): value for name, value in row.items()}
         named = {_plain(name): name for name in row}
         own = {name: value for name, value in row.items() if _plain(name) not in others}

@@ -8,7 +8,7 @@ from pathlib import Path
 
 from genprobe.datasets import shades
 from genprobe.errors import Caution, InputError
-from genprobe.files import Row, numbered_rows, read_rows
+from genprobe.files import Row, numbered_rows, people, read_rows
 from genprobe.files.cells import Notes, Problems, cell_json, cell_list, cell_sentence, cell_text
 from genprobe.linguistics import contradict
 from genprobe.records import Statement, digest
@@ -79,7 +79,7 @@ def _file(source: str, wanted: Sequence[str] | None, notes: Notes) -> Found:
     path = Path(source)
     if not path.suffix and os.sep not in source and not path.exists():
         raise registry.unknown("data set", source, names(), "a file")
-    rows = numbered_rows(path)
+    rows = people.at_home(numbered_rows(path))
     first = next(rows)
     if shades.is_table(first[1]):
         return _shades([path], path.name, wanted, notes)
@@ -91,7 +91,7 @@ def _shades(paths: Sequence[Path], name: str, wanted: Sequence[str] | None, note
     statements: list[Statement] = []
     languages: list[str] = []
     for path in paths:
-        part, codes = shades.read(numbered_rows(path), source, wanted, notes)
+        part, codes = shades.read(people.at_home(numbered_rows(path)), source, wanted, notes)
         statements += part
         languages += codes
     return statements, languages

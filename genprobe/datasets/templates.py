@@ -15,7 +15,7 @@ from pathlib import Path
 from typing import Any
 
 from genprobe.errors import Caution, InputError
-from genprobe.files import Row, numbered_rows
+from genprobe.files import Row, numbered_rows, people
 from genprobe.files.cells import Notes, Problems, cell_json, cell_list, cell_sentence, cell_text
 from genprobe.linguistics import articles, contradict
 from genprobe.records import JSON, Statement, digest
@@ -196,7 +196,7 @@ def _file(source: str, wanted: Sequence[str] | None, notes: Notes) -> list[State
     path = Path(source)
     if not path.suffix and os.sep not in source and not path.exists():
         raise registry.unknown("set of templates", source, ["builtin"], "a file")
-    rows = list(numbered_rows(path))
+    rows = list(people.at_home(numbered_rows(path)))
     columns = _columns(list(rows[0][1]), path, notes)
     only = wanted[0] if wanted is not None and len(wanted) == 1 else _LANG
     version = f"{path.name}@{packs.file_hash(path)}"

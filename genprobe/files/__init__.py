@@ -23,8 +23,8 @@ from collections.abc import Iterable, Iterator, Mapping, Sequence
 from pathlib import Path
 from typing import IO, TYPE_CHECKING, Any
 
-from genprobe.errors import InputError
-from genprobe.files import door, parquet
+from genprobe.errors import InputError, NoRows
+from genprobe.files import door, parquet, people
 from genprobe.limits import exceeded, limit, parsed
 from genprobe.text import many
 
@@ -112,7 +112,7 @@ def numbered_rows(
     if stat.S_ISDIR(status.st_mode):
         raise InputError(f"{path}: is a folder, not a file")
     if stat.S_ISREG(status.st_mode) and status.st_size == 0:
-        raise InputError(f"{path}: the file is empty")
+        raise NoRows(f"{path}: the file is empty")
     return _counted(path, read(path), streamed)
 
 
@@ -134,7 +134,7 @@ def _counted(
             raise exceeded(path, "rows")
         yield row
     if not count:
-        raise InputError(f"{path}: the file holds no rows")
+        raise NoRows(f"{path}: the file holds no rows")
 
 
 def _lines(path: Path) -> Iterator[str]:
@@ -301,8 +301,9 @@ def write_rows(
     columns: of CSV and Parquet; by default, those of the first row. dashes: columns of CSV in which
     a dash before plain words (`- quiet`), which no spreadsheet runs, gets no apostrophe, because a
     program compares the text. follow: write to where a link of this name leads; otherwise the link
-    is replaced. private: others on the machine cannot read the file. Raises InputError for a later
-    row with other columns, for a value that does not fit, and for a file that cannot be written.
+    is replaced. private: others on the machine cannot read the file, and git leaves it out; so too
+    if the first row names somebody (`people.names_somebody`). Raises InputError for a later row
+    with other columns, for a value that does not fit, and for a file that cannot be written.
     """
     if path is None or str(path) == "-":
         return _write_stdout(rows)
@@ -317,12 +318,15 @@ def write_rows(
     if target.is_dir():
         raise InputError(f"{path}: is a folder, not a file")
     temporary = None
+    rows = iter(rows)
+    first = list(itertools.islice(rows, 1))
+    private = private or any(map(people.names_somebody, first))
     try:
         with _writing(path):
             temporary, file = door.temporary(target, private)
         writer = writer_class(path, file, columns)
         writer.dashes = frozenset(dashes)
-        count = _fill(writer, rows)
+        count = _fill(writer, itertools.chain(first, rows))
         with _writing(path):
             temporary.replace(target)
     except BaseException:

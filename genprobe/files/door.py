@@ -93,10 +93,17 @@ def locking(path: Path) -> int:
 def temporary(target: Path, private: bool = False) -> tuple[Path, BufferedWriter]:
     """Make a new file beside `target` under a name that nobody can guess, and open it to write.
 
-    private: others on the machine cannot read it.
+    private: others on the machine cannot read it, and git leaves `target` out. A file that is
+    there already is replaced by one with its permissions.
     """
+    if private:
+        leave_out_of_git(target)
     path = target.with_name(f".genprobe-{secrets.token_hex(6)}.tmp")
     mode = 0o600 if private else 0o666
+    with contextlib.suppress(OSError):
+        before = target.lstat().st_mode
+        if stat.S_ISREG(before):
+            mode &= before
     # O_EXCL: never an existing file or link.
     fd = os.open(path, os.O_WRONLY | os.O_CREAT | os.O_EXCL | _NO_LINK | _PLAIN, mode)
     return path, os.fdopen(fd, "wb")
@@ -116,9 +123,16 @@ def leave_out_of_git(path: Path) -> None:
             file.write((b"" if before[-1:] in (b"", b"\n") else b"\n") + line + b"\n")
 
 
-def creating(path: Path) -> BufferedWriter:
-    """Make a new file and open it to write. Raises FileExistsError if it is there."""
-    return path.open("xb")
+def creating(path: Path, private: bool = False) -> BufferedWriter:
+    """Make a new file and open it to write. Raises FileExistsError if it is there.
+
+    private: as of `temporary`.
+    """
+    if private:
+        leave_out_of_git(path)
+    mode = 0o600 if private else 0o666
+    fd = os.open(path, os.O_WRONLY | os.O_CREAT | os.O_EXCL | _NO_LINK | _PLAIN, mode)
+    return os.fdopen(fd, "wb")
 
 
 def _need_regular(fd: int, path: str | os.PathLike[str]) -> None:

@@ -91,13 +91,24 @@ def write(path: Path, rows: Iterable[Sequence[str]]) -> None:
     write_new(path, text.getvalue().encode("utf-8-sig"))
 
 
-def write_new(path: Path, content: bytes) -> None:
+def write_new(path: Path, content: bytes, private: bool = False) -> None:
+    """Make a file, which must not be there, completely or not at all.
+
+    private: others on the machine cannot read it, and git leaves it out.
+    """
     try:
-        with door.creating(path) as file:
-            file.write(content)
+        file = door.creating(path, private)
     except FileExistsError:
         raise InputError(f"{path}: already exists; choose another name") from None
     except OSError as error:
+        raise InputError(f"{path}: cannot be written ({error.strerror})") from None
+    try:
+        with file:
+            file.write(content)
+    except BaseException as error:
+        path.unlink(missing_ok=True)
+        if not isinstance(error, OSError):
+            raise
         raise InputError(f"{path}: cannot be written ({error.strerror})") from None
 
 

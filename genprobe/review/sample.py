@@ -183,14 +183,23 @@ def _write(
     rows: Mapping[str, Sequence[_Reply]],
     texts: Mapping[str, Sequence[str]],
 ) -> None:
-    """Write the key, the instructions and a sheet for each reviewer."""
-    # Write the key first: without it, the answers cannot be read.
-    sheets.write_new(done.key, json.dumps(key, indent=1).encode("ascii"))
-    sheets.write_new(done.page, _page(key["questions"]).encode("utf-8-sig"))
+    """Write the key, the instructions and a sheet for each reviewer: all of them or none."""
     empty = [""] * (len(key["questions"]) + 1)
-    for path, (reviewer, dealt) in zip(done.files, rows.items(), strict=True):
-        body = [[name, *texts[r.item], *empty] for name, r in _named(reviewer, dealt)]
-        sheets.write(path, [[*key["heads"].values()], *body])
+    made: list[Path] = []
+    try:
+        # Write the key first: without it, the answers cannot be read.
+        sheets.write_new(done.key, json.dumps(key, indent=1).encode("ascii"), private=True)
+        made.append(done.key)
+        sheets.write_new(done.page, _page(key["questions"]).encode("utf-8-sig"))
+        made.append(done.page)
+        for path, (reviewer, dealt) in zip(done.files, rows.items(), strict=True):
+            body = [[name, *texts[r.item], *empty] for name, r in _named(reviewer, dealt)]
+            sheets.write(path, [[*key["heads"].values()], *body])
+            made.append(path)
+    except BaseException:
+        for path in made:
+            path.unlink(missing_ok=True)
+        raise
 
 
 def _places(

@@ -62,9 +62,23 @@ def judgments_of(
     items: Iterable[tuple[Request, Item]],
     progress: Callable[[str], None] | None = None,
 ) -> Iterator[Judgment]:
-    """Yield the judgments of the items that a judge reads, in their order."""
-    own = ((request.id, item) for request, item in items if request.decode in judge.reads)
-    for request, verdict in verdicts(judge, own):
+    """Yield the judgments of the items that a judge reads, in their order.
+
+    Raises InputError if it reads answers with options, and a question has none.
+    """
+    wants = "options" in judge.needs
+
+    def own() -> Iterator[tuple[str, Item]]:
+        for request, item in items:
+            if request.decode in judge.reads:
+                if wants and not item.options:
+                    raise InputError(
+                        f"the judge {judge.name!r} reads questions with options, and "
+                        f"{request.id} ({request.probe}) has none; see `genprobe list judges`"
+                    )
+                yield request.id, item
+
+    for request, verdict in verdicts(judge, own()):
         yield Judgment(
             request=request,
             judge=judge.name,

@@ -250,16 +250,19 @@ def _key_env(known: models.Model, options: Options) -> str:
 
 
 def need_one_host(asked: Iterable[tuple[str | None, Options]]) -> None:
-    """Raise InputError if a secret that is given once would go to several hosts.
+    """Raise InputError if a secret that is given once would go to several servers.
+
+    Two ports of a host are two servers, which may be of two users.
 
     asked: each model, and the options with which it is opened.
     """
-    hosts: dict[tuple[str, str], set[str]] = {}  # (what is sent, the cure) -> hosts
+    hosts: dict[tuple[str, str], set[str]] = {}  # (what is sent, the cure) -> hosts and ports
     for model, options in asked:
         known = models.Model("", "")
         with contextlib.suppress(InputError):
             known = _resolved(model, options)
-        host = urlsplit(options.base_url or known.base_url).hostname
+        url = options.base_url or known.base_url
+        host = urlsplit(url).netloc.lower().rpartition("@")[2]
         if not host:
             continue
         secrets = [
@@ -278,7 +281,7 @@ def need_one_host(asked: Iterable[tuple[str | None, Options]]) -> None:
         if len(found) > 1:
             several = " and ".join(sorted(found))
             raise InputError(
-                f"{what}: a secret goes to one host, and the models are on {several}; give each "
+                f"{what}: a secret goes to one server, and the models are on {several}; give each "
                 f"its own in the file of models: {how}"
             )
 
