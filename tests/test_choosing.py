@@ -193,7 +193,10 @@ def test_letters_and_digits(lang):
             continue  # two options, numbered by the first and the third letter
         for at, mark in enumerate(frame.marks[:4]):
             for reply in (mark, f"({mark})", f"{mark}.", f"{mark}) {options[at]}", f"**{mark}**"):
-                assert chosen(lang, options, reply, marks=frame.marks[:4]) == at, (frame.name, reply)
+                assert chosen(lang, options, reply, marks=frame.marks[:4]) == at, (
+                    frame.name,
+                    reply,
+                )
                 if lang != "kk":  # without marks А Ә Б are read there, whatever the frame
                     assert chosen(lang, options, reply) == at, (frame.name, reply)
 
@@ -277,13 +280,13 @@ def test_a_long_or_hostile_reply_is_read():
 
 @pytest.mark.skipif(not BBQ.is_dir(), reason="../shared/data/bbq is not here")
 def test_a_perfect_oracle_is_read_perfectly():
-    """Every option's own text as the reply, in every order, of every item of the data."""
+    """Every option's own text as the reply, in every order, of every fifth set of options."""
     texts = set()
     for name in ("Age", "Religion"):
         for line in (BBQ / f"{name}.jsonl").read_text("utf-8").splitlines():
             row = json.loads(line)
             texts.add((row["ans0"], row["ans1"], row["ans2"]))
-    for options in texts:
+    for options in sorted(texts)[::5]:
         for order in itertools.permutations(options):
             for at, text in enumerate(order):
                 assert chosen("en", order, text) == at

@@ -442,6 +442,7 @@ def selftest_narrow(share):
     return max(0.0, share - 0.15), min(1.0, share + 0.15)
 
 
+@pytest.mark.slow
 def test_a_misread_reply_is_found(world):
     drawn = draw(world, 4)
     at = drawn.index[(drawn["lang"] == "es") & (drawn["probe"] == "agreement")][0]
@@ -685,6 +686,7 @@ def test_the_chain_is_right(tmp_path):
     }
 
 
+@pytest.mark.slow
 def test_a_broken_link_is_told(tmp_path, monkeypatch):
     """A reader of options that counts from the end, a stance that turns, another temperature."""
 

@@ -439,6 +439,7 @@ def test_a_run_holds_no_key_and_says_what_it_used(tmp_path):
     assert any(h.get("authorization") == f"bearer {KEY}" for h in server.seen)
 
 
+@pytest.mark.slow
 def test_killed_it_goes_on_and_asks_nothing_twice(tmp_path):
     def slow(body):
         time.sleep(0.003)

@@ -381,6 +381,7 @@ def test_changed_replies_stand_side_by_side_and_are_only_texts(tmp_path, monkeyp
     assert 'id="answers-changed"' not in report.build([made[0]], tmp_path / "x.html").read_text()
 
 
+@pytest.mark.slow
 def test_what_was_asked_again_has_its_reliability(tmp_path, monkeypatch):
     more = {"langs": ["en"], "samples": 2}
     one = ask(monkeypatch, tmp_path / "one", "yesno", Model("m"), **more)
@@ -544,11 +545,13 @@ def test_the_command(folders, tmp_path):
     assert done.exit_code == 2 and "-o" in done.output
 
 
+@pytest.mark.slow
 def test_the_same_runs_make_the_same_page(folders, tmp_path):
     one, other = (report.build([folders["stories"]], tmp_path / f"{n}.html") for n in "ab")
     assert one.read_bytes() == other.read_bytes()
 
 
+@pytest.mark.slow
 def test_why_two_runs_cannot_be_paired(folders, tmp_path, monkeypatch):
     less = ask(
         *(monkeypatch, tmp_path / "less", "yesno", Model("third")), langs=["ar", "en"], limit=2
@@ -571,6 +574,7 @@ def test_p_values_are_corrected_for_all_that_stand_beside_them(folders, tmp_path
     assert "corrected for all n comparisons" in " ".join(text.split())
 
 
+@pytest.mark.slow
 def test_wordings_and_frames_are_no_questions(folders):
     def heads(*names):
         sections = unpacked(report.render([folders[name] for name in names]))
@@ -583,6 +587,7 @@ def test_wordings_and_frames_are_no_questions(folders):
     assert heads("answers", "essays") == {"Frame", "Question, frame"}
 
 
+@pytest.mark.slow
 def test_what_is_wrong_with_a_wording_stands_on_the_page(folders):
     """Of a published wording always, of ours only where the run has the one that is here."""
     pack = packs.load_pack("yesno")

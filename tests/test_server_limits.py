@@ -81,7 +81,10 @@ KINDS = dict.fromkeys(HARM, "too-large") | {
 
 
 @pytest.mark.skipif(not sys.platform.startswith("linux"), reason="reads /proc")
-@pytest.mark.parametrize("fault", HARM)
+@pytest.mark.parametrize(
+    "fault",
+    [h if h in ("endless", "slow") else pytest.param(h, marks=pytest.mark.slow) for h in HARM],
+)
 def test_memory_is_flat_with_512_in_flight(fault):
     enough = 100 if fault == "slow" else 2
     seconds = 2.0 if fault == "slow" else 60.0

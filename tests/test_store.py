@@ -194,6 +194,7 @@ def test_damage_before_the_end_is_an_error_and_not_cut(whole: Path) -> None:
     path.write_bytes(before)
 
 
+@pytest.mark.slow
 @posix
 def test_a_creation_that_dies_at_any_step_is_done_again(tmp_path: Path) -> None:
     steps = 0
@@ -235,9 +236,9 @@ def _start_and_die(folder: Path, steps: int) -> None:
 @posix
 def test_killed_at_random_moments() -> None:
     command = [sys.executable, str(ROOT / "benchmarks" / "kills.py"), "--driver", "light"]
-    done = subprocess.run([*command, "--kills", "10"], capture_output=True, text=True)
+    done = subprocess.run([*command, "--kills", "5"], capture_output=True, text=True)
     assert done.returncode == 0, done.stdout + done.stderr
-    assert done.stdout.split()[:2] == ["kills", "10"]
+    assert done.stdout.split()[:2] == ["kills", "5"]
 
 
 # -- two writers -------------------------------------------------------------------------------
