@@ -269,7 +269,7 @@ def test_a_reply_is_read_in_linear_time(made, name):
     assert too_slow(reading(made[name]), TEXTS, [2_000]) == {}
 
 
-LONG = [8_000, 64_000, 512_000]  # the last is doubled to a megabyte
+LONG = [8_000, 32_000]
 
 
 @pytest.mark.slow
@@ -277,7 +277,8 @@ LONG = [8_000, 64_000, 512_000]  # the last is doubled to a megabyte
 def test_a_long_reply_is_read_in_linear_time(made, name):
     work = reading(made[name])
     assert too_slow(work, TEXTS, LONG) == {}
-    spent = {text: seconds(work, make(MEGABYTE)) for text, make in TEXTS.items()}
+    part = [*TEXTS.items()][JUDGES.index(name) % 4 :: 4]  # a megabyte takes about a second each
+    spent = {text: seconds(work, make(MEGABYTE)) for text, make in part}
     assert {text: took for text, took in spent.items() if took > 3} == {}, "a second or so is meant"
 
 
@@ -291,7 +292,7 @@ def test_a_long_question_and_thought_are_read_in_linear_time(made, name):
         lambda text: item("No. The man.")._replace(reasoning=text),
         lambda text: item(f"<think>{text}</think>No."),
     ):
-        assert too_slow(lambda text: judge(around(text)), TEXTS, LONG[:2]) == {}  # noqa: B023
+        assert too_slow(lambda text: judge(around(text)), TEXTS, LONG[:1]) == {}  # noqa: B023
 
 
 # --- rows of files, and long cells
@@ -375,15 +376,15 @@ def test_rows_are_read_in_linear_time(around, tmp_path, name):
 @pytest.mark.parametrize("name", TABLES)
 def test_many_rows_are_read_in_linear_time(around, tmp_path, name):
     work, makers, _ = command(TABLES[name], around, tmp_path)
-    assert too_slow(work, makers, [500, 1000, 2000]) == {}
+    assert too_slow(work, makers, [1000]) == {}
 
 
 @pytest.mark.slow
 @pytest.mark.parametrize("name", TABLES)
 def test_long_cells_are_read_in_linear_time(around, tmp_path, name):
     work, _, cell = command(TABLES[name], around, tmp_path)
-    makers = {text: cell(make) for text, make in list(TEXTS.items())[::3]}
-    assert too_slow(work, makers, [20_000, 80_000]) == {}
+    makers = {text: cell(make) for text, make in list(TEXTS.items())[::5]}
+    assert too_slow(work, makers, [40_000]) == {}
 
 
 @pytest.mark.slow
