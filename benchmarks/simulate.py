@@ -302,7 +302,7 @@ ROWS: dict[str, tuple[Callable[[], Iterator[Setting]], bool]] = {
     "share, replies in clusters": (shares, True),
     "mean over wordings like these": (lambda: over_wordings(EVERY), True),
     "one further wording, 5 or more": (lambda: next_wording(EVERY, (FEWEST, 8)), True),
-    "* one further wording, 3": (lambda: next_wording(EVERY, (3,)), True),
+    "one further wording, 3 (not printed)": (lambda: next_wording(EVERY, (3,)), True),
     "* these wordings, taken for others": (lambda: these_only(EVERY), True),
     "difference, all clear": (lambda: differences((0.0,)), True),
     "difference, half or more of the noes unclear": (lambda: differences((0.5, 0.8)), True),

@@ -153,7 +153,7 @@ def p_at_most(share: float, sums: Array, sizes: Array, usual: float | None = Non
 
 def usual_size(sizes: Array) -> float:
     """Return the size of the cluster that a unit is in on average, that of an anchor."""
-    return float((np.square(sizes)).sum() / np.sum(sizes))
+    return float(np.square(sizes).sum() / np.sum(sizes))
 
 
 def _counted(hits: Array, sizes: Array) -> tuple[Array, Array, Array]:

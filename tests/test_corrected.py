@@ -2,6 +2,7 @@
 
 import dataclasses
 import importlib.util
+import shutil
 from pathlib import Path
 
 import numpy as np
@@ -9,15 +10,17 @@ import pandas as pd
 import pytest
 from scipy.stats import binomtest
 
+from genprobe.analysis.score import score
 from genprobe.errors import InputError
 from genprobe.outcomes.table import from_rows
-from genprobe.review import corrected_rates, correction
+from genprobe.review import collect, corrected_rates, correction
 from genprobe.review.corrected_rates import rates
 from genprobe.review.plan import plan
 from genprobe.runs.run import Run
 from genprobe.statistics import share_interval
 
 PATH = Path(__file__).parents[1] / "benchmarks" / "corrected.py"
+GOLDEN = Path(__file__).parent / "golden"
 _spec = importlib.util.spec_from_file_location("corrected_benchmark", PATH)
 benchmark = importlib.util.module_from_spec(_spec)
 _spec.loader.exec_module(benchmark)
@@ -512,6 +515,16 @@ def test_negrate_by_the_regard_of_a_model_and_of_people():
     assert alone == {"negrate-regard"}
 
 
+def test_a_review_of_another_run_corrects_nothing(tmp_path):
+    row = dict.fromkeys(collect.COLUMNS, "") | {"item": "i0", "request": "r0", "reviewer": "r"}
+    row |= {"question": "answer", "answer": "yes", "weight": "1", "repeat": "0"}
+    table = tmp_path / "review.csv"
+    pd.DataFrame([row]).to_csv(table, index=False)
+    run = shutil.copytree(GOLDEN / "yesno", tmp_path / "yesno")
+    with pytest.raises(InputError, match=r"has no review of .*yesno"):
+        score(run, reviewed=table)
+
+
 # --- two models
 
 
@@ -548,7 +561,7 @@ def test_a_judge_that_reads_one_model_worse_makes_no_difference():
 
 def test_a_plan_asks_for_fewer_replies_the_better_the_judge():
     """Half the width of the interval falls with the replies that are read, as the plan says."""
-    run = Run.open(PATH.parents[1] / "tests" / "golden" / "stories")
+    run = Run.open(GOLDEN / "stories")
     found = plan(run.folder, 0.35)
     needed = {(s.by["rate"], s.by["right"]): s.value for s in found if s.metric == "to-review"}
     at_best = {(s.by["rate"], s.by["right"]): s.value for s in found if s.metric == "all-reviewed"}

@@ -73,6 +73,50 @@ def test_the_limit_of_no_change_is_known():
     assert p_at_most(0.05, hits, sizes) < 0.05 < p_at_most(0.09, hits, sizes)
 
 
+def test_no_one_sided_end_falls_when_a_hit_is_added():
+    rng = np.random.default_rng(6)
+    for _ in range(15):
+        sizes = rng.integers(1, 5, rng.integers(2, 9)).astype(float)
+        hits, before = rng.binomial(sizes.astype(int), 0.4), rng.binomial(sizes.astype(int), 0.4)
+        at = rng.choice(np.flatnonzero(hits < sizes)) if (hits < sizes).any() else None
+        if at is None:
+            continue
+        more = hits + (np.arange(len(hits)) == at)
+        assert upper_end(more, sizes) >= upper_end(hits, sizes) - 1e-9
+        old, new = (
+            OfStatements(np.column_stack([before, sizes, after, sizes]), 1.0)
+            for after in (hits, more)
+        )
+        assert new.upper() >= old.upper() - 1e-9 and new.lower() >= old.lower() - 1e-9
+        assert all(np.subtract(new.interval(), old.interval()) >= -1e-9)
+        assert new.p(0.1) <= old.p(0.1) + 1e-9
+
+
+def test_the_interval_of_a_difference_is_that_of_a_plain_bootstrap():
+    """Drawn statement by statement, where the two models do not answer the same units."""
+    rng = np.random.default_rng(8)
+    n, m = np.full(30, 3.0), rng.binomial(3, 0.4, 30).astype(float)
+    a, b = rng.binomial(3, 0.3, 30), rng.binomial(m.astype(int), 0.5)
+    found = OfStatements(np.column_stack([a, n, b, m]).astype(float), 1.0)
+    assert found.value == pytest.approx(b.sum() / m.sum() - a.sum() / n.sum())
+    both = (n.sum() + m.sum()) / 2
+    middle = (a.sum() / n.sum() + b.sum() / m.sum()) / 2
+    parts = [
+        ((y - middle * s) * both / m.sum() - (x - middle * r) * both / n.sum(),
+         (s * both / m.sum() + r * both / n.sum()) / 2)
+        for x, r, y, s in zip(a, n, b, m, strict=True)
+    ]  # fmt: skip
+    anchor = max(sum(x * x for x in side) / sum(side) * both / sum(side) for side in (n, m))
+    gaps, sizes = np.array(parts).T
+    weights = rng.exponential(size=(40_000, 30))
+    total, over = weights @ sizes, weights @ gaps
+    for end, high, low in ((1, 0.75, 0.25), (0, 0.25, 0.75)):
+        one, other = anchor * rng.gamma(high, size=40_000), anchor * rng.gamma(low, size=40_000)
+        drawn = (over + one - other) / (total + one + other)
+        exact = np.quantile(drawn, 0.975 if end else 0.025)
+        assert found.interval()[end] == pytest.approx(exact, abs=0.01)
+
+
 def test_a_margin_that_the_data_cannot_show_is_refused():
     old = table(SAME[:24])
     with pytest.raises(InputError, match=r"24 statements, which show 11\.7 .* 59 statements"):

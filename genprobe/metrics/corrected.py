@@ -37,7 +37,7 @@ from genprobe.judges.classifiers.cards import CALLED, LABELS
 from genprobe.metrics import Measure, Metric, Units, declare
 from genprobe.metrics.negrate import FEWEST, NEEDS, STORY, TEMPLATE, templates
 from genprobe.records import Score
-from genprobe.statistics import LEVEL, SEED, Array, Interval, wilson
+from genprobe.statistics import LEVEL, SEED, Array, Interval, usual_size, wilson
 
 NAME = "negrate-corrected"
 Errors = tuple[float, float, float, float]  # as returned by `known_errors`
@@ -216,7 +216,7 @@ def _drawn(units: Array, s: float, f: float, negative: float) -> Array:
     of those without any is 1 less this.
     """
     clusters, sizes = units[:, _FIRST:], units[:, _COUNT]
-    usual = float((sizes**2).sum() / sizes.sum())
+    usual = usual_size(sizes)
     stories = max(range(FEWEST, MOST + 1), key=lambda n: float(_of(clusters, n).sum()))
     kinds, times = np.unique(clusters, axis=0, return_counts=True)  # in an order of their own
     rng = np.random.default_rng(SEED)

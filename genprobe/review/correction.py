@@ -51,6 +51,7 @@ from genprobe.statistics import (
     share_draws,
     share_interval,
     two_way,
+    usual_size,
 )
 
 VERSION = "8"
@@ -288,9 +289,9 @@ class _Part:
         # Anchors have a size between that of one reply and that of a statement's. If the judge says
         # the same of all, only the review tells of other statements, and they have the latter.
         several = len(labels) > 1
-        sizes = [_usual(table) for table in tables]
+        sizes = [usual_size(table[:, 1]) for table in tables]
         if several:
-            alone = [(w[g] ** 2).sum() / w[g].sum() for g in labels]
+            alone = [usual_size(w[g]) for g in labels]
             sizes = [(a * b) ** 0.5 for a, b in zip(sizes, alone, strict=True)]
         drawn = share_draws(tables, np.array(sizes), 0.5 + side / 4, SEED + 1 + seed)
         drawn = np.clip((drawn - doubt) / (1 - 2 * doubt), 0, 1)
@@ -298,7 +299,7 @@ class _Part:
         here = q * a + (1 - q) * b
         t, slope = float(here.mean()), float((a - b).mean())
         # One over the number of statements (and of wordings), as if of one size.
-        lone = _usual(_by_cluster(read.clusters, f, np.ones(len(f)))) / len(f)
+        lone = usual_size(np.unique(read.clusters, return_counts=True)[1]) / len(f)
         lone += 1 / _wordings(read) if over else 0.0
         if by_errors:
             shown = q * (1 - q) * slope / (t * (1 - t))
@@ -312,11 +313,6 @@ def _by_cluster(clusters: Array, hits: Array, sizes: Array) -> Array:
     return np.column_stack([np.bincount(at, hits), np.bincount(at, sizes)])
 
 
-def _usual(table: Array) -> float:
-    """Return the usual size of a cluster, that of an anchor."""
-    return float((table[:, 1] ** 2).sum() / table[:, 1].sum())
-
-
 def _moved(reads: Sequence[Read], parts: Sequence[_Part], sides: Sequence[int]) -> Array:
     """Draw how far the rates of other statements lie from those of these; see `interval`."""
     known, at = np.unique(np.concatenate([r.clusters for r in reads]), return_inverse=True)
@@ -325,7 +321,7 @@ def _moved(reads: Sequence[Read], parts: Sequence[_Part], sides: Sequence[int]) 
     for table, read, where in zip(tables, reads, at_, strict=True):
         table[:, 0] = np.bincount(where, read.measured, len(known))
         table[:, 1] = np.bincount(where, minlength=len(known))
-    anchors = np.array([_usual(table) for table in tables])
+    anchors = np.array([usual_size(table[:, 1]) for table in tables])
     moved = 0.0
     for i, (part, side) in enumerate(zip(parts, sides, strict=True)):
         # Under the same weights of the statements for both rates.
