@@ -142,14 +142,17 @@ def need_own(folder: Path) -> None:
 
     The folder itself may be a link, since the user named it.
     """
-    if _follow.get():
-        return
-    for path in _entries(folder):
-        if path.is_symlink():
-            raise InputError(
-                f"{path}: is a link, which may lead to any file of this machine; copy the file "
-                "into the folder, or give --follow-links if you trust the folder"
-            )
+    for path in () if _follow.get() else _entries(folder):
+        need_own_file(path)
+
+
+def need_own_file(path: Path) -> None:
+    """Raise InputError if a file that another one names is a link, unless links are followed."""
+    if path.is_symlink() and not _follow.get():
+        raise InputError(
+            f"{path}: is a link, which may lead to any file of this machine; copy the file "
+            "into the folder, or give --follow-links if you trust the folder"
+        )
 
 
 def _entries(folder: Path) -> Iterator[Path]:
