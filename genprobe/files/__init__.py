@@ -314,8 +314,6 @@ def write_rows(
     }
     writer_class = writers[_format(path)]
     target = Path(os.path.realpath(path)) if follow else path
-    if target.is_dir():
-        raise InputError(f"{path}: is a folder, not a file")
     temporary = None
     try:
         with _writing(path):

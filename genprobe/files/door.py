@@ -43,7 +43,7 @@ def reading(path: str | os.PathLike[str]) -> BufferedReader:
     """
     fd = os.open(path, os.O_RDONLY | _NO_WAIT | _PLAIN)  # a pipe without a writer does not hang
     try:
-        _need_regular(fd, path)
+        _need_regular(os.fstat(fd).st_mode, path)
         return os.fdopen(fd, "rb")
     except BaseException:
         os.close(fd)
@@ -77,7 +77,7 @@ def _written(path: Path, flags: int, mode: str) -> FileIO:
         need_no_link(path)
         raise
     try:
-        _need_regular(fd, path)
+        _need_regular(os.fstat(fd).st_mode, path)
         return FileIO(fd, mode)
     except BaseException:
         os.close(fd)
@@ -93,8 +93,13 @@ def locking(path: Path) -> int:
 def temporary(target: Path, private: bool = False) -> tuple[Path, BufferedWriter]:
     """Make a new file beside `target` under a name that nobody can guess, and open it to write.
 
-    private: others on the machine cannot read it.
+    private: others on the machine cannot read it. Raises InputError if `target`, which the new file
+    will replace, is a folder, pipe or device (/dev/null); a link may be replaced.
     """
+    with contextlib.suppress(OSError):
+        mode = target.lstat().st_mode
+        if not stat.S_ISLNK(mode):
+            _need_regular(mode, target, "choose another name")
     path = target.with_name(f".genprobe-{secrets.token_hex(6)}.tmp")
     mode = 0o600 if private else 0o666
     # O_EXCL: never an existing file or link.
@@ -121,14 +126,15 @@ def creating(path: Path) -> BufferedWriter:
     return path.open("xb")
 
 
-def _need_regular(fd: int, path: str | os.PathLike[str]) -> None:
-    mode = os.fstat(fd).st_mode
+def _need_regular(
+    mode: int,
+    path: str | os.PathLike[str],
+    cure: str = "save what it gives to a file first",
+) -> None:
     if stat.S_ISDIR(mode):
         raise InputError(f"{os.fspath(path)}: is a folder, not a file")
     if not stat.S_ISREG(mode):
-        raise InputError(
-            f"{os.fspath(path)}: is a pipe or a device; save what it gives to a file first"
-        )
+        raise InputError(f"{os.fspath(path)}: is a pipe or a device; {cure}")
 
 
 def need_no_link(path: Path) -> None:
