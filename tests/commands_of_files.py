@@ -21,7 +21,7 @@ from typing import Any, NamedTuple
 import click
 
 from genprobe.commands import cli, main
-from genprobe.curation import document
+from genprobe.curation import document, tables
 from genprobe.review import collect
 
 GOLDEN = Path(__file__).parent / "golden"
@@ -403,7 +403,7 @@ def to_bytes(content: Any, suffix: str) -> bytes:
         for line in [names, *cells]:
             book.active.append(line)
         book.save(held)
-        return held.getvalue()
+        return tables._dated(held.getvalue())  # the same bytes at any time
     table = io.StringIO()
     csv.writer(table).writerows([names, *cells])
     return table.getvalue().encode("utf-8", "surrogatepass")

@@ -7,7 +7,9 @@ from pathlib import Path
 
 import numpy as np
 import pytest
+from test_linear import too_slow
 
+from genprobe import statistics
 from genprobe.errors import InputError
 from genprobe.render import formats
 from genprobe.review import agreement
@@ -235,3 +237,43 @@ def test_what_a_language_leaves_out_adds_up(tmp_path):
         assert got[name, "all"] == (1, why) and got[name, "de"] == (0, why)
         assert got[name, "en"] == (1, {})
     assert got["fleiss-kappa", "de"] == (0, why)
+
+
+def crowd(path, items, reviewers, questions=1):
+    """Each reviewer answers two items, and each item has about as many answers as any other."""
+    with path.open("w") as file:
+        file.write("item,reviewer,question,answer\n")
+        for n in range(reviewers):
+            for item in (n % items, (n * 7 + 1) % items):
+                file.write(f"i{item},r{n},q{n % questions},{'yes' if n % 3 else 'no'}\n")
+    return path
+
+
+def test_a_crowd_has_too_many_pairs_and_all_other_coefficients(tmp_path, monkeypatch):
+    monkeypatch.setattr(statistics, "bootstrap", lambda *_, **__: (0.0, 1.0))
+    path = crowd(tmp_path / "a.csv", 40, 60)
+    whole = {(s.metric, *map(str, s.by.values())): s for s in agreement.agreement([path])}
+    monkeypatch.setattr(agreement, "MOST", 1000)
+    less = {(s.metric, *map(str, s.by.values())): s for s in agreement.agreement([path])}
+    kappa = less.pop(("cohen-kappa", "q0"))
+    assert (kappa.value, kappa.n, kappa.excluded) == (None, 0, {"pairs of reviewers": 60 * 59 // 2})
+    assert whole["cohen-kappa", "q0"].value is not None
+    assert less == {key: one for key, one in whole.items() if key[0] != "cohen-kappa"}
+
+
+def test_agreement_takes_time_in_step_with_the_answers(tmp_path, monkeypatch):
+    """However many reviewers, items and questions there are."""
+    monkeypatch.setattr(statistics, "bootstrap", lambda *_, **__: (0.0, 1.0))
+    makers = {
+        "reviewers and items": lambda n: crowd(tmp_path / f"a{n}.csv", n, n),
+        "questions": lambda n: crowd(tmp_path / f"b{n}.csv", 2, n, max(1, n // 3)),
+    }
+    assert too_slow(lambda path: agreement.agreement([path]), makers, [2000]) == {}
+
+
+def test_answers_that_are_no_categories_are_refused(tmp_path, monkeypatch):
+    monkeypatch.setattr(agreement, "MOST", 100)
+    path = tmp_path / "a.csv"
+    path.write_text("item,reviewer,answer\n" + "".join(f"i{n},r,text {n}\n" for n in range(30)))
+    with pytest.raises(InputError, match="30 different answers on 30 items are no categories"):
+        agreement.agreement([path])

@@ -3,19 +3,24 @@
 from __future__ import annotations
 
 import hashlib
+import json
 import random
+import struct
 import subprocess
 import sys
 from pathlib import Path
 
 import numpy as np
 import pytest
+from click.testing import CliRunner
 
 from genprobe import files
-from genprobe.errors import EngineError, InputError
+from genprobe.commands import cli
+from genprobe.errors import EngineError, GenprobeError, InputError
 from genprobe.judges.classifiers import cards, linear, models, training
 from genprobe.judges.classifiers.cards import LABELS, load, read_card
 from genprobe.judges.classifiers.models import decide
+from genprobe.resources import registry
 
 KAZSANDRA = Path(__file__).parents[2] / "shared/data/kazsandra/valid.parquet"
 
@@ -528,3 +533,103 @@ def test_the_threshold_is_the_middle_of_the_best() -> None:
     assert training.best_threshold(p, y, np.ones(2)) == 0.5
     p = np.array([0.31, 0.315, 0.4, 0.1])
     assert training.best_threshold(p, np.array([1, 1, 1, 0]), np.ones(4)) == 0.21
+
+
+# --- cards and weights of strangers
+
+
+def a_card(folder: Path, model: str, engine: str = "linear") -> Path:
+    """A card of a stranger that names its model so."""
+    text = CARD_OF_A_STRANGER.replace("ENGINE", engine).replace("MODEL", json.dumps(model))
+    (folder / "card.toml").write_text(text)
+    return folder / "card.toml"
+
+
+CARD_OF_A_STRANGER = """
+title = "t"
+engine = "ENGINE"
+model = MODEL
+languages = ["en"]
+default_for = []
+licence = "l"
+source = "s"
+trained_on = "t"
+stories = "s"
+measured = "not measured"
+[labels]
+negative = "negative"
+positive = "positive"
+"""
+
+
+@pytest.mark.parametrize("engine", ["linear", "story"])
+@pytest.mark.parametrize(
+    "model", ["/dev/zero", ".", "..", "...", "a/b", "../w.bin", "a\0b", "a\\b", "C:w", "a\nb", ""]
+)
+def test_a_card_names_no_file_elsewhere(tmp_path, engine, model):
+    with pytest.raises(InputError) as told:
+        cards.read_card(a_card(tmp_path, model, engine))
+    assert "\n" not in str(told.value)
+    if model:
+        assert "is not the name of a file beside the card" in str(told.value)
+
+
+@pytest.mark.parametrize("model", ["/dev/zero", "a\0b", "a\nb"])
+def test_a_transformer_that_is_no_model_is_one_line(tmp_path, model):
+    pytest.importorskip("transformers")
+    with pytest.raises(GenprobeError) as told:
+        models.open(str(a_card(tmp_path, model, "transformers")))
+    assert "\n" not in str(told.value)
+
+
+def test_weights_that_are_a_link_are_read_only_when_asked(tmp_path):
+    from genprobe.files import door
+
+    card = a_card(tmp_path, "w.bin")
+    (tmp_path / "w.bin").symlink_to(registry.CLASSIFIERS / "kk-linear.bin")
+    for words in (("measure", card, "--on", "x", "--kind", "stories"), ("compare", card)):
+        table = tmp_path / "a.jsonl"
+        table.write_text('{"text": "Bad.", "label": 0, "lang": "en"}\n')
+        words = ["classifiers", *map(str, words), "--data", str(table)]
+        ended = CliRunner().invoke(cli, words)
+        assert isinstance(ended.exception, InputError)
+        assert "w.bin: is a link" in str(ended.exception)
+        ended = CliRunner().invoke(cli, [*words, "--follow-links"])
+        door.follow_links(False)
+        assert "is a link" not in str(ended.exception)  # the weights are read; the texts are few
+
+
+ODD = [float("nan"), float("inf"), -float("inf"), 1e300]
+
+
+@pytest.mark.parametrize("odd", ODD)
+def test_weights_with_odd_numbers_are_refused(tmp_path, odd):
+    from genprobe.judges.classifiers import story
+
+    data = (registry.CLASSIFIERS / "kk-linear.bin").read_bytes()
+    for at in range(3):
+        path = tmp_path / "w.bin"
+        start = len(linear.MAGIC) + 8 * at
+        path.write_bytes(data[:start] + struct.pack("<d", odd) + data[start + 8 :])
+        with pytest.raises(InputError, match="train it again"):
+            linear.read(path, linear.Folder({}))
+    data = (registry.CLASSIFIERS / "stories.bin").read_bytes()
+    head = len(story.MAGIC)
+    for at in (head + 16, head + 24):  # the scale, and the first number of the network
+        path.write_bytes(data[:at] + struct.pack("<d", odd) + data[at + 8 :])
+        with pytest.raises(InputError, match="train it again"):
+            story.read(path)
+
+
+@pytest.mark.parametrize("sizes", [(-1, -1), (0, 1), (1 << 30, (1 << 30) + 1), (7, 9)])
+def test_weights_with_odd_sizes_are_refused(tmp_path, sizes):
+    from genprobe.judges.classifiers import story
+
+    data = (registry.CLASSIFIERS / "stories.bin").read_bytes()
+    head = len(story.MAGIC)
+    for at, size in zip((head + 4, head + 8), sizes, strict=True):
+        data = data[:at] + struct.pack("<i", size) + data[at + 4 :]
+    path = tmp_path / "w.bin"
+    path.write_bytes(data)
+    with pytest.raises(InputError, match="train it again"):
+        story.read(path)

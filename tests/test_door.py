@@ -36,7 +36,6 @@ OPENS = frozenset(
 ELSEWHERE = {
     "files/door.py": "the door",
     "files/parquet.py": "Parquet, of a file that the door opened",
-    "files/workbooks.py": "workbooks, of bytes that the door read",
     "curation/tables.py": "workbooks, made in memory",
     "report/__init__.py": "its own styles and scripts",
     "report/words.py": "its own pages",
@@ -262,3 +261,39 @@ def test_seals_and_runs_are_read_from_a_folder_that_is_a_link(run, tmp_path):
     link.symlink_to(run)
     assert Run.open(link).verify() == []
     assert json.loads((run / "run.json").read_text())["version"]
+
+
+def outputs(run: Path, folder: Path):
+    """Commands that write one file, each without its name."""
+    rows, pairs = folder / "a.jsonl", folder / "pairs.csv"
+    rows.write_text('{"id": "1", "lang": "en", "response": "Yes.", "text": "x", "label": 0}\n')
+    files.write_rows(pairs, [{"id": "p", "lang": "en", "pro": "Men cook.", "anti": "Women cook."}])
+    yield ".csv", ["judge", rows, "--judge", "yesno", "-o"]
+    yield ".html", ["report", run, "-o"]
+    yield ".json", ["dataset", "convert", pairs, "--to", "label-studio", "-o"]
+    yield ".xlsx", ["dataset", "convert", pairs, "-o"]
+    yield ".csv", ["review", "export", run, "-o"]
+
+
+@unix
+def test_what_is_written_replaces_no_pipe_or_device(run, tmp_path):
+    for number, (suffix, words) in enumerate(outputs(run, tmp_path)):
+        pipe, victim = tmp_path / f"p{number}{suffix}", tmp_path / f"v{number}{suffix}"
+        os.mkfifo(pipe)
+        said = CliRunner().invoke(cli, [*map(str, words), str(pipe)], standalone_mode=False)
+        assert isinstance(said.exception, GenprobeError), (words, said.output)
+        assert pipe.is_fifo(), words
+        folder = tmp_path / f"d{number}{suffix}"
+        folder.mkdir()
+        said = CliRunner().invoke(cli, [*map(str, words), str(folder)], standalone_mode=False)
+        assert isinstance(said.exception, GenprobeError) and list(folder.iterdir()) == [], words
+        # A link that the user names is written to, replaced or refused; never half.
+        victim.write_text("mine")
+        link = tmp_path / f"l{number}{suffix}"
+        link.symlink_to(victim)
+        CliRunner().invoke(cli, [*map(str, words), str(link)], standalone_mode=False)
+        assert victim.read_bytes() and not list(tmp_path.glob(".genprobe-*"))
+    assert not list(tmp_path.glob(".genprobe-*"))
+    with pytest.raises(InputError, match="is a pipe or a device; choose another name"):
+        disk.replace(Path("/dev/null"), ["x"])
+    assert not Path("/dev/null").is_file()

@@ -8,6 +8,7 @@ links. A command ends with 0, with 1, 3 or 4 where that is documented, or with 2
 """
 
 import contextlib
+import functools
 import io
 import itertools
 import json
@@ -105,10 +106,12 @@ def parquet(rows):
     yield "Parquet that is cut off", whole[: len(whole) // 2] + whole[-8:]
 
 
+@functools.cache
 def workbooks():
-    """Workbooks that are broken, far, and packed to a thousandth of their size."""
+    """(what, bytes) of workbooks that are broken, far, and packed to a thousandth of their size."""
     import openpyxl
 
+    found = []
     book, plain = openpyxl.Workbook(), io.BytesIO()
     book.active.append(["id", "text", "lang"])
     book.active.append([1.5, True, "=1+1"])
@@ -116,7 +119,7 @@ def workbooks():
     book.active["XFD1048576"] = "x"
     far = io.BytesIO()
     book.save(far)
-    yield "a far cell", far.getvalue()
+    found.append(("a far cell", far.getvalue()))
     for what, name, content in (
         ("bad XML", "xl/worksheets/sheet1.xml", b"<worksheet><sheetData><row"),
         ("a bomb", "xl/worksheets/sheet1.xml", b"<a>" + b" " * 300_000_000),
@@ -129,7 +132,8 @@ def workbooks():
         with zipfile.ZipFile(plain) as old, zipfile.ZipFile(held, "w", zipfile.ZIP_DEFLATED) as new:
             for one in old.infolist():
                 new.writestr(one.filename, content if one.filename == name else old.read(one))
-        yield f"a workbook of {what}", held.getvalue()
+        found.append((f"a workbook of {what}", held.getvalue()))
+    return found
 
 
 def other_types(content):

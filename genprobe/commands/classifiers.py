@@ -8,7 +8,7 @@ from typing import Any
 import click
 
 from genprobe.commands._console import noter
-from genprobe.commands._options import QUIET, SERVER, VERBOSE, together
+from genprobe.commands._options import FOLLOW, QUIET, SERVER, VERBOSE, together
 
 
 @click.group("classifiers", short_help="Train, measure and compare sentiment classifiers.")
@@ -69,7 +69,7 @@ LANG = click.option("--lang", metavar="L", help="Language of the texts, if no co
 @click.option("--kind", required=True, metavar="K", help="What the texts are: stories, reviews, …")
 @click.option("--on", default="", metavar="WORDS", help="What the card says about the texts.")
 @LANG
-@together(QUIET, VERBOSE)
+@together(FOLLOW, QUIET, VERBOSE)
 def measure_(card: str, data: Path, kind: str, on: str, lang: str | None, quiet: bool) -> None:
     """Measure a classifier on labelled texts, and write the figures into its card.
 
@@ -94,7 +94,7 @@ def measure_(card: str, data: Path, kind: str, on: str, lang: str | None, quiet:
     "--price", metavar="IN,OUT", help="Price of a million tokens of prompts and of replies."
 )
 @together(*SERVER)
-@together(QUIET, VERBOSE)
+@together(FOLLOW, QUIET, VERBOSE)
 def compare_(
     cards: tuple[str, ...],
     data: Path,

@@ -251,8 +251,6 @@ def _write_book(
             sheet.append([_cell(openpyxl, sheet, row.get(head), path, number) for head in names])
     made = io.BytesIO()
     book.save(made)
-    if path.is_dir():
-        raise InputError(f"{path}: is a folder, not a file")
     replace_bytes(path, [_dated(made.getvalue())], private)
 
 

@@ -315,8 +315,6 @@ def write_rows(
     }
     writer_class = writers[_format(path)]
     target = Path(os.path.realpath(path)) if follow else path
-    if target.is_dir():
-        raise InputError(f"{path}: is a folder, not a file")
     temporary = None
     rows = iter(rows)
     first = list(itertools.islice(rows, 1))

@@ -43,7 +43,7 @@ def reading(path: str | os.PathLike[str]) -> BufferedReader:
     """
     fd = os.open(path, os.O_RDONLY | _NO_WAIT | _PLAIN)  # a pipe without a writer does not hang
     try:
-        _need_regular(fd, path)
+        _need_regular(os.fstat(fd).st_mode, path)
         return os.fdopen(fd, "rb")
     except BaseException:
         os.close(fd)
@@ -77,7 +77,7 @@ def _written(path: Path, flags: int, mode: str) -> FileIO:
         need_no_link(path)
         raise
     try:
-        _need_regular(fd, path)
+        _need_regular(os.fstat(fd).st_mode, path)
         return FileIO(fd, mode)
     except BaseException:
         os.close(fd)
@@ -94,16 +94,18 @@ def temporary(target: Path, private: bool = False) -> tuple[Path, BufferedWriter
     """Make a new file beside `target` under a name that nobody can guess, and open it to write.
 
     private: others on the machine cannot read it, and git leaves `target` out. A file that is
-    there already is replaced by one with its permissions.
+    there already is replaced by one with its permissions. Raises InputError if `target`, which the
+    new file will replace, is a folder, pipe or device (/dev/null); a link may be replaced.
     """
-    if private:
-        leave_out_of_git(target)
-    path = target.with_name(f".genprobe-{secrets.token_hex(6)}.tmp")
     mode = 0o600 if private else 0o666
     with contextlib.suppress(OSError):
         before = target.lstat().st_mode
-        if stat.S_ISREG(before):
+        if not stat.S_ISLNK(before):
+            _need_regular(before, target, "choose another name")
             mode &= before
+    if private:
+        leave_out_of_git(target)
+    path = target.with_name(f".genprobe-{secrets.token_hex(6)}.tmp")
     # O_EXCL: never an existing file or link.
     fd = os.open(path, os.O_WRONLY | os.O_CREAT | os.O_EXCL | _NO_LINK | _PLAIN, mode)
     return path, os.fdopen(fd, "wb")
@@ -135,14 +137,15 @@ def creating(path: Path, private: bool = False) -> BufferedWriter:
     return os.fdopen(fd, "wb")
 
 
-def _need_regular(fd: int, path: str | os.PathLike[str]) -> None:
-    mode = os.fstat(fd).st_mode
+def _need_regular(
+    mode: int,
+    path: str | os.PathLike[str],
+    cure: str = "save what it gives to a file first",
+) -> None:
     if stat.S_ISDIR(mode):
         raise InputError(f"{os.fspath(path)}: is a folder, not a file")
     if not stat.S_ISREG(mode):
-        raise InputError(
-            f"{os.fspath(path)}: is a pipe or a device; save what it gives to a file first"
-        )
+        raise InputError(f"{os.fspath(path)}: is a pipe or a device; {cure}")
 
 
 def need_no_link(path: Path) -> None:
@@ -156,14 +159,17 @@ def need_own(folder: Path) -> None:
 
     The folder itself may be a link, since the user named it.
     """
-    if _follow.get():
-        return
-    for path in _entries(folder):
-        if path.is_symlink():
-            raise InputError(
-                f"{path}: is a link, which may lead to any file of this machine; copy the file "
-                "into the folder, or give --follow-links if you trust the folder"
-            )
+    for path in () if _follow.get() else _entries(folder):
+        need_own_file(path)
+
+
+def need_own_file(path: Path) -> None:
+    """Raise InputError if a file that another one names is a link, unless links are followed."""
+    if path.is_symlink() and not _follow.get():
+        raise InputError(
+            f"{path}: is a link, which may lead to any file of this machine; copy the file "
+            "into the folder, or give --follow-links if you trust the folder"
+        )
 
 
 def _entries(folder: Path) -> Iterator[Path]:

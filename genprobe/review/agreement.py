@@ -13,6 +13,10 @@ Missing answers are allowed. If item i has r_i answers, of which r_ik are of cat
 - `krippendorff-alpha`, nominal (Krippendorff 2011, Computing Krippendorff's Alpha-Reliability).
 - `self-agreement`: the share of repeated items that a reviewer answered as the first time.
 
+The number of pairs of reviewers grows with the square of theirs. If more than `MOST` numbers would
+have to be held for them, as for a crowd, Cohen's kappa has no value, and its pairs are counted as
+left out. The other coefficients take time in step with the number of answers.
+
 All are functions of sums over items, so an interval is one bootstrap over items
 (`statistics.bootstrap`). A coefficient has no value if chance alone would always agree (only one
 category was used). A resample in which this is so counts as full agreement.
@@ -30,6 +34,7 @@ from typing import Any
 import numpy as np
 
 from genprobe import files, statistics
+from genprobe.errors import InputError
 from genprobe.metrics import Measure, declare
 from genprobe.outcomes import votes
 from genprobe.records import JSON, Score
@@ -39,6 +44,7 @@ from genprobe.runs.spec import file_signer
 from genprobe.statistics import BOOTSTRAP, Array
 
 VERSION = "1"
+MOST = 20_000_000  # numbers that are held for the pairs of reviewers of a question
 Value = Callable[[Array], Array]
 
 
@@ -64,20 +70,27 @@ def agreement(
         rows = [row | {"answer": meant(row["question"], row["answer"])} for row in rows]
     sign = _signer(sources)
     scores: list[Score] = []
-    for question in dict.fromkeys(row["question"] for row in rows):
-        mine = [row for row in rows if row["question"] == question]
-        langs = sorted({row["lang"] for row in mine} - {None})
+    for question, mine in _grouped(rows, "question"):
+        by_lang = sorted((lang, part) for lang, part in _grouped(mine, "lang") if lang is not None)
         parts: list[tuple[dict[str, JSON], list[dict[str, Any]]]] = [({}, mine)]
-        if len(langs) == 1:
-            parts = [({"lang": langs[0]}, mine)]
-        elif langs:
-            parts = [({"lang": "all"}, mine)]
-            parts += [({"lang": lang}, [r for r in mine if r["lang"] == lang]) for lang in langs]
+        if len(by_lang) == 1:
+            parts = [({"lang": by_lang[0][0]}, mine)]
+        elif by_lang:
+            parts = [({"lang": "all"}, mine), *(({"lang": lang}, part) for lang, part in by_lang)]
+        several = len({row["reviewer"] for row in mine}) > 1
         for cell, part in parts:
-            several = len({row["reviewer"] for row in mine}) > 1
             scores += _scores(part, {"question": question} | cell, sign, several)
     order = ("agreement", "cohen-kappa", "fleiss-kappa", "krippendorff-alpha", "self-agreement")
     return Scores(sorted(scores, key=lambda score: (len(score.by), order.index(score.metric))))
+
+
+def _grouped(
+    rows: Iterable[dict[str, Any]], name: str
+) -> Iterable[tuple[Any, list[dict[str, Any]]]]:
+    found: dict[Any, list[dict[str, Any]]] = {}
+    for row in rows:
+        found.setdefault(row[name], []).append(row)
+    return found.items()
 
 
 def _rows(path: Path) -> Iterable[dict[str, Any]]:
@@ -102,11 +115,18 @@ def _scores(
 
     several: whether the question has several reviewers, in whatever language.
     """
-    answers, again, reviewers = tables(rows)
-    readers = (answers >= 0).sum(1)
+    first, again, reviewers, counts = tables(rows)
+    readers = counts.sum(1)
     scores = []
 
-    def add(metric: str, by: dict[str, JSON], units: Array, value: Value, left: int) -> None:
+    def add(
+        metric: str,
+        by: dict[str, JSON],
+        units: Array,
+        value: Value,
+        left: int,
+        why: str = "fewer than two answers",
+    ) -> None:
         point = float(value(units.sum(0))) if len(units) else math.nan
         interval = None
         if not math.isnan(point):
@@ -123,54 +143,77 @@ def _scores(
                 low=low,
                 high=high,
                 n=len(units),
-                excluded={"fewer than two answers": left} if left else {},
+                excluded={why: left} if left else {},
                 bounds=None,
                 signature=sign(metric),
             )
         )
 
-    k = int(answers.max(initial=-1)) + 1
-    counts = np.equal.outer(answers, np.arange(k)).sum(1)
+    k = counts.shape[1]
+    pairs = len(reviewers) * (len(reviewers) - 1) // 2
+    few = len(counts) * pairs * (2 + 2 * k) <= MOST
+    answers = np.full((len(counts), len(reviewers)) if few else (0, 0), -1)
+    if few and first:
+        answers[tuple(np.array(list(first)).T)] = list(first.values())
     left = int((readers == 1).sum())
     add("agreement", {}, raw_units(counts), statistics.ratio, left)
     if several:
-        add("cohen-kappa", {}, pair_units(answers, k), functools.partial(cohen, k=k), left)
+        of_pairs = functools.partial(cohen, k=k)
+        if few:
+            add("cohen-kappa", {}, pair_units(answers, k), of_pairs, left)
+        else:
+            add("cohen-kappa", {}, np.zeros((0, 0)), of_pairs, pairs, "pairs of reviewers")
         # Items with one answer count too: they show how often each category is used.
         some = fleiss_units(counts if (readers > 1).any() else counts[:0])
         add("fleiss-kappa", {}, some, fleiss, 0 if len(some) else left)
         add("krippendorff-alpha", {}, alpha_units(counts), alpha, left)
-    for a, b in itertools.combinations(range(len(reviewers)), 2) if len(reviewers) > 2 else ():
+    for a, b in itertools.combinations(range(len(reviewers)), 2) if few and pairs > 1 else ():
         units = pair_units(answers[:, [a, b]], k)
         by: dict[str, JSON] = {"reviewers": f"{reviewers[a]}, {reviewers[b]}"}
         add("cohen-kappa", by, units, functools.partial(cohen, k=k), 0)
-    for at, reviewer in enumerate(reviewers):
-        both = (answers[:, at] >= 0) & (again[:, at] >= 0)
-        if both.any():
-            same = (answers[both, at] == again[both, at]).astype(float)
-            units = np.stack([same, np.ones(len(same))], 1)
-            add("self-agreement", {"reviewer": reviewer}, units, statistics.ratio, 0)
+    same: dict[int, list[bool]] = {}
+    for (item, at), category in again.items():
+        if (item, at) in first:
+            same.setdefault(at, []).append(first[item, at] == category)
+    for at, found in sorted(same.items()):
+        units = np.stack([np.array(found, float), np.ones(len(found))], 1)
+        add("self-agreement", {"reviewer": reviewers[at]}, units, statistics.ratio, 0)
     return scores
 
 
-def tables(rows: Iterable[dict[str, Any]]) -> tuple[Array, Array, list[str]]:
-    """Return first readings, second readings and the names of the reviewers.
+def tables(
+    rows: Iterable[dict[str, Any]],
+) -> tuple[dict[tuple[int, int], int], dict[tuple[int, int], int], list[str], Array]:
+    """Return first readings, second readings, the names of the reviewers, and counts.
 
-    Readings are arrays (items, reviewers) of category numbers, with -1 for no answer.
+    Readings: (number of the item, number of the reviewer) -> number of the category. counts:
+    (items, categories), how many first readings each item has of each category. Raises InputError
+    if there are too many different answers to count.
     """
     rows = list(rows)
     # The same name in two languages is two items.
     names = dict.fromkeys((row.get("lang"), row["item"]) for row in rows)
     items = {name: at for at, name in enumerate(names)}
     reviewers = sorted({row["reviewer"] for row in rows})
+    numbers = {name: at for at, name in enumerate(reviewers)}
     found = sorted({row["answer"] for row in rows} - {""})
-    category = {"": -1} | {answer: at for at, answer in enumerate(found)}
-    first, again = (np.full((len(items), len(reviewers)), -1) for _ in range(2))
+    category = {answer: at for at, answer in enumerate(found)}
+    if len(items) * len(found) > MOST:
+        raise InputError(
+            f"{len(found):,} different answers on {len(items):,} items are no categories; is the "
+            "column of answers the right one?"
+        )
+    first: dict[tuple[int, int], int] = {}
+    again: dict[tuple[int, int], int] = {}
     for row in rows:
-        at = items[row.get("lang"), row["item"]], reviewers.index(row["reviewer"])
-        table = again if row["again"] or first[at] >= 0 else first
-        if table[at] < 0:
-            table[at] = category[row["answer"]]
-    return first, again, reviewers
+        at = items[row.get("lang"), row["item"]], numbers[row["reviewer"]]
+        table = again if row["again"] or at in first else first
+        if row["answer"]:
+            table.setdefault(at, category[row["answer"]])
+    counts = np.zeros((len(items), len(found)), int)
+    for (item, _), number in first.items():
+        counts[item, number] += 1
+    return first, again, reviewers, counts
 
 
 # --- additive statistics of items, and coefficients from their sums; counts: (items, categories)

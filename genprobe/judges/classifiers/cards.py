@@ -6,12 +6,14 @@ A card is a file of `classifiers/` (README.md there).
 from __future__ import annotations
 
 import functools
+import re
 from collections.abc import Mapping
 from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
 
 from genprobe.errors import InputError
+from genprobe.files import door
 from genprobe.records import fits
 from genprobe.resources import packs, registry
 from genprobe.resources.packs import file_hash, no_more, read_toml, shaped, string, strings, table
@@ -23,6 +25,7 @@ NOT_MEASURED = "not measured"
 MACRO_F1 = "macro F1"
 CALLED = "called negative"  # metric: share of the texts of one true class that are called negative
 SOUND = 0.8  # no caution if the lower end of the interval of the macro F1 is at least this
+_FILE = r"(?!\.+\Z)[^/\\:\0-\x1f]{1,200}"  # a name without a folder
 
 
 @dataclass(frozen=True)
@@ -70,6 +73,14 @@ class Card:
     fold: dict[str, str]
     measured: tuple[Measured, ...]  # empty: not measured
     hash: str
+
+    @property
+    def weights(self) -> Path:
+        """The file of weights beside the card. Raises InputError for a link of a stranger's."""
+        path = self.path.with_name(self.model)
+        if self.path.parent != registry.CLASSIFIERS:
+            door.need_own_file(path)
+        return path
 
     def check(self, lang: str) -> str:
         """Return the code of a language.
@@ -175,12 +186,16 @@ def read_card(path: Path) -> Card:
         if code != "*" and code not in registry.names("languages"):
             raise registry.unknown(f"language in {path}", code, registry.names("languages"))
     sha256 = string(row, "sha256", path, "")
+    model = string(row, "model", path)
+    own = engine in ("linear", "story")  # a file of genprobe, else what a library looks for
+    if not re.fullmatch(_FILE if own else r"[^\0-\x1f]+", model):
+        raise InputError(f"{path}: model {model!r} is not the name of a file beside the card")
     return Card(
         name=path.stem,
         path=path,
         title=string(row, "title", path),
         engine=engine,
-        model=string(row, "model", path),
+        model=model,
         revision=string(row, "revision", path, ""),
         languages=languages,
         default_for=default_for,

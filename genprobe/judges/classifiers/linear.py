@@ -40,6 +40,7 @@ from genprobe.files import door
 Array = NDArray[Any]
 
 MAGIC = b"genprobe-linear-2\n"
+MOST = 1e9  # no number of a trained classifier is as large; NaN is not below it either
 CHARACTERS = 6  # longest character n-gram
 WORDS = 2  # longest word n-gram
 STEM = 4  # letters of a word that stand for its stem
@@ -263,6 +264,8 @@ def read(path: Path, folder: Folder, sha256: str = "") -> Linear:
     if sha256 and hashlib.sha256(data).hexdigest() != sha256:
         raise InputError(f"{path}: not the weights that the card was written for; train it again")
     slope, offset, floor = struct.unpack("<3d", data[len(MAGIC) : start])
+    if not (abs(slope) < MOST and abs(offset) < MOST and 0 <= floor <= 1):
+        raise InputError(f"{path}: its numbers are none of a linear classifier; train it again")
     stored = np.frombuffer(data[start:], np.int8).astype(np.int16)
     return Linear(stored * np.abs(stored), slope, offset, floor, folder)
 

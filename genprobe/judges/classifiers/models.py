@@ -165,9 +165,7 @@ class LinearClassifier(_InCharacters):
         from genprobe.judges.classifiers import linear
 
         self.card = card
-        self._model = linear.read(
-            card.path.with_name(card.model), folder(tuple(card.fold.items())), card.sha256
-        )
+        self._model = linear.read(card.weights, folder(tuple(card.fold.items())), card.sha256)
         self.signature = f"{card.name}+{card.hash}"
 
     def _scores(self, texts: Sequence[str]) -> list[tuple[float, float | None, float] | None]:
@@ -183,7 +181,7 @@ class StoryClassifier(_InCharacters):
         from genprobe.judges.classifiers import story
 
         self.card = card
-        self._model = story.read(card.path.with_name(card.model), card.sha256)
+        self._model = story.read(card.weights, card.sha256)
         self.signature = f"{card.name}+{card.hash}"
 
     def _scores(self, texts: Sequence[str]) -> list[tuple[float, float | None, float] | None]:

@@ -38,6 +38,7 @@ from genprobe.judges.classifiers.linear import batches
 Array = NDArray[Any]
 
 MAGIC = b"genprobe-story-1\n"
+MOST = 1e9  # no number of a trained classifier is as large; NaN is not below it either
 BITS = 19  # log2 of the number of buckets
 CLASSES = 3  # negative, neutral, positive
 BEGINNINGS = range(3, 10)  # letters
@@ -269,11 +270,12 @@ def read(path: Path, sha256: str = "") -> StoryModel:
     at = len(MAGIC)
     a, b, c, d, scale = struct.unpack("<4id", data[at : at + 24])
     at += 24
-    if (a, d) != (FEATURES + 1, CLASSES) or len(data) != at + 8 * (a * b + c * d) + (
-        CLASSES << BITS
-    ):
+    size = at + 8 * (a * b + c * d) + (CLASSES << BITS)
+    if b < 1 or (a, c, d) != (FEATURES + 1, b + 1, CLASSES) or len(data) != size:
         raise wrong
     hidden = np.frombuffer(data, "<f8", a * b, at).reshape(a, b)
     out = np.frombuffer(data, "<f8", c * d, at + 8 * a * b).reshape(c, d)
     weights = np.frombuffer(data, np.int8, CLASSES << BITS, at + 8 * (a * b + c * d))
+    if not (abs(scale) < MOST and (np.abs(hidden) < MOST).all() and (np.abs(out) < MOST).all()):
+        raise wrong
     return StoryModel(weights.reshape(-1, CLASSES), scale, hidden, out)
