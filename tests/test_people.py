@@ -5,7 +5,9 @@ from __future__ import annotations
 import gzip
 import json
 import os
+import signal
 import stat
+import sys
 from pathlib import Path
 
 import pytest
@@ -13,14 +15,17 @@ from click.testing import CliRunner
 from test_dataset import about as about_file
 from test_dataset import run
 
-from genprobe import files
+from genprobe import commands, files
 from genprobe.commands import cli
 from genprobe.curation import collect, document, exchange, tables
 from genprobe.datasets import pairs, statements, templates
+from genprobe.engines import Options
 from genprobe.errors import GenprobeError, InputError
-from genprobe.files import disk, people
-from genprobe.resources import registry
+from genprobe.files import disk, people, sheets
+from genprobe.resources import models, registry
+from genprobe.runs.run import Run
 from genprobe.tasks.pipeline import judge
+from genprobe.tasks.pipeline import open as opening
 
 needs_modes = pytest.mark.skipif(os.name == "nt", reason="Windows has no modes of files")
 CODES = ("kk2p-w7dm-3hxa", "kk9r-t4bn-6yqc", "tr5s-e8vf-2jgu")
@@ -312,3 +317,88 @@ def test_every_judge_reads_any_run_or_says_in_a_line_why_not(name, tmp_path):
     if done.exception and not isinstance(done.exception, SystemExit):
         assert isinstance(done.exception, GenprobeError) and "\n" not in str(done.exception)
     assert not list((tmp_path / "run").rglob("*.tmp"))
+
+
+# --- secrets, and ends of all kinds
+
+
+@pytest.mark.parametrize(
+    ("first", "second", "refused"),
+    [
+        ("http://127.0.0.1:1/v1", "http://127.0.0.1:2/v1", True),
+        ("http://127.0.0.1:1/v1", "http://127.0.0.1:1/v2", False),
+        ("https://one.example/v1", "https://two.example/v1", True),
+    ],
+)
+@pytest.mark.parametrize("way", ["header", "key", "usual"])
+def test_a_secret_that_is_given_once_goes_to_one_server(
+    first, second, refused, way, tmp_path, monkeypatch
+):
+    monkeypatch.setenv("HOUSE", "s3cr3t")
+    monkeypatch.setenv("GENPROBE_API_KEY", "s3cr3t") if way == "usual" else None
+    given = {"header": {"headers": {"X": "$HOUSE"}}, "key": {"key_env": "HOUSE"}, "usual": {}}
+    known = {
+        name: models.Model(name, name, base_url=url)
+        for name, url in (("one-m", first), ("two-m", second))
+    }
+    with models.also(known):
+        asked = [(name, Options(**given[way])) for name in known]
+        if not refused:
+            opening.need_one_host(asked)
+            return
+        with pytest.raises(InputError, match=r"goes to one server.* in the file of models: "):
+            opening.need_one_host(asked)
+
+
+@pytest.mark.skipif(os.name == "nt", reason="Windows has no such signal")
+@pytest.mark.parametrize("number", [signal.SIGTERM, signal.SIGINT])
+def test_a_run_that_is_stopped_is_sealed(number, tmp_path, monkeypatch):
+    made = [{"id": str(n), "lang": "en", "text": f"Bakers hum {n}."} for n in range(4)]
+    said = [{"statement": row["id"], "lang": "en", "probe": "agreement"} for row in made]
+    source = saved(tmp_path / "a.csv", made)
+    replies = saved(tmp_path / "r.jsonl", [row | {"response": "Yes."} for row in said])
+    append, came = Run.append, []
+
+    def stopped(run, record):
+        append(run, record)
+        came.append(record)
+        if len(came) == 2:
+            os.kill(os.getpid(), number)
+
+    monkeypatch.setattr(Run, "append", stopped)
+    words = ["genprobe", "yesno", "--engine", "replay", "--model", replies, "--data", source, "-q"]
+    words += ["--probe", "agreement", "--out", tmp_path / "run"]
+    monkeypatch.setattr(sys, "argv", list(map(str, words)))
+    before = signal.getsignal(signal.SIGTERM)
+    try:
+        with pytest.raises(SystemExit) as ended:
+            commands.main()
+    finally:
+        signal.signal(signal.SIGTERM, before)
+    assert ended.value.code == 130
+    run = Run.open(tmp_path / "run")
+    assert 2 <= len(list(run.responses())) < 4 and len(run.seals()) == 1
+    assert [p for p in run.verify() if "incomplete" not in p] == []
+
+
+def test_a_review_export_that_fails_leaves_no_file(tmp_path, monkeypatch):
+    made = [{"id": str(n), "lang": "en", "text": f"Bakers hum {n}."} for n in range(4)]
+    said = [{"statement": row["id"], "lang": "en", "probe": "agreement"} for row in made]
+    source = saved(tmp_path / "a.csv", made)
+    replies = saved(tmp_path / "r.jsonl", [row | {"response": "Yes."} for row in said])
+    words = ["yesno", "--engine", "replay", "--model", replies, "--data", source, "-q"]
+    words += ["--probe", "agreement", "--out", tmp_path / "run"]
+    assert CliRunner().invoke(cli, list(map(str, words))).exit_code == 0
+    (tmp_path / "out").mkdir()
+    export = ["review", "export", str(tmp_path / "run"), "-o", str(tmp_path / "out" / "s.csv")]
+
+    def full(path, rows):
+        raise InputError(f"{path}: cannot be written (No space left on device)")
+
+    with monkeypatch.context() as patch:
+        patch.setattr(sheets, "write", full)
+        assert CliRunner().invoke(cli, export).exit_code
+    assert list((tmp_path / "out").iterdir()) == []
+    assert CliRunner().invoke(cli, export).exit_code == 0
+    key = tmp_path / "out" / "s-key.json"
+    assert os.name == "nt" or stat.S_IMODE(key.stat().st_mode) == 0o600

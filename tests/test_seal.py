@@ -276,8 +276,36 @@ def test_a_deleted_seal_is_told_and_the_scores_remember_it(folder: Path) -> None
     said = found(folder)
     assert "scores.json: made of records with the seal" in said and "unsealed" in said
     (folder / "scores.json").unlink()
+    assert "README.md: names the seal" in found(folder)
+    (folder / "README.md").unlink()
     code, lines = verify(folder)
     assert code == 0 and "unsealed" in lines[-1]
+
+
+@pytest.mark.parametrize("name", ["README.md", "outcomes.csv", "outcomes.jsonl"])
+@pytest.mark.parametrize("later", [False, True])
+def test_a_derived_file_that_is_edited_is_told_until_it_is_made_again(
+    folder: Path, name: str, later: bool
+) -> None:
+    genprobe("score", folder)
+    assert verify(folder)[0] == 0
+    path = folder / name
+    path.write_bytes(path.read_bytes().replace(b"agreement", b"agreemend").replace(b"1", b"2"))
+    if later:  # what is written later does not cover it up
+        genprobe("judge", folder, "--judge", "refusal")
+    if not later or name != "README.md":  # which is made anew each time
+        assert f"{name}: was edited after it was" in found(folder)
+    genprobe("score", folder)
+    assert verify(folder)[0] == 0
+
+
+def test_a_page_without_its_hash_is_told(folder: Path) -> None:
+    path = folder / "README.md"
+    path.write_text("Send us your data.\n")
+    assert "README.md: was edited: it has no hash" in found(folder)
+    (folder / "MANIFEST").unlink()
+    (folder / "scores.json").unlink(missing_ok=True)
+    assert verify(folder)[0] == 0  # as older versions wrote it
 
 
 RAW = ("run.json", "statements.jsonl", "requests.jsonl", "responses.jsonl")
@@ -417,10 +445,16 @@ def test_tables_and_pages_name_the_seal(folder: Path, tmp_path: Path) -> None:
         code, said = genprobe("score", folder, "--metric", "endorsed", "-f", form)
         assert code == 0 and name in said.replace("\\allowbreak{}", ""), form
     assert name in (folder / "scores.json").read_text()
-    drawn = [
-        path.read_text() for path in map(Path, draw([folder], tmp_path)) if path.suffix == ".csv"
-    ]
-    assert drawn and all(name in text for text in drawn)
+    plain = name.removeprefix("seal:")
+    for form in ("text", "json", "junit"):
+        limit = ("--max-rise", "endorsed=100", "--allow-undecided", "-f", form)
+        assert f"seal {plain}" in genprobe("gate", folder, "--against", folder, *limit)[1], form
+    drawn = [path.read_bytes() for path in map(Path, draw([folder], tmp_path / "figures"))]
+    assert len(drawn) > 3 and all(plain.encode() in content for content in drawn)
+    assert f"`{plain}`" in (folder / "README.md").read_text()
+    assert genprobe("review", "export", folder, "-o", tmp_path / "sheet.csv", "-q")[0] == 0
+    for sheet in ("sheet-key.json", "sheet-instructions.txt"):
+        assert f"seal {plain}" in (tmp_path / sheet).read_text(encoding="utf-8-sig")
     page = render([folder])
     assert name in page and f"seal {name.removeprefix('seal:')}" in page
     (folder / "MANIFEST").unlink()

@@ -22,6 +22,7 @@ from genprobe.analysis.rises import Moved
 from genprobe.analysis.score import Source, signer
 from genprobe.errors import InputError, RunError
 from genprobe.outcomes import table
+from genprobe.runs import seal
 from genprobe.runs.run import Run
 from genprobe.runs.spec import WHO
 from genprobe.statistics import ALPHA, adjusted
@@ -261,6 +262,7 @@ def gate(
     runs, after = (first, second), table.outcomes(second)
     notes = [f"{run.folder}: {line}" for run in runs if (line := run.spec.drawn_otherwise)]
     notes.append(_failed(runs, (before, after), limits.get(NO_REPLY, FAILED)))
+    notes += [f"{run.folder}: {seal.told(run.seals())}" for run in runs]
     sign = signed_by([signer(run.folder, run, "", {}) for run in runs])
     checks = checked(before, after, limits, falls or {}, by, sign)
     repeated = None if again is None else _again(first, again)

@@ -12,6 +12,7 @@ import difflib
 import gc
 import importlib
 import re
+import signal
 import sys
 import traceback
 from collections import Counter
@@ -102,6 +103,10 @@ def main() -> None:
     # Records and rows have no reference cycles. By default Python searches for cycles after every
     # 700 new objects, which takes a seventh of a run's time.
     gc.set_threshold(50_000)
+    # A scheduler that ends a job lets the run be sealed, as Ctrl-C does.
+    with contextlib.suppress(ValueError):  # not in the main thread
+        if signal.getsignal(signal.SIGTERM) is signal.SIG_DFL:
+            signal.signal(signal.SIGTERM, signal.default_int_handler)
     # `-v` can be combined with other letters, as in `-qv`.
     shown = any(re.fullmatch(r"--verbose|-[qv]*v[qv]*", word) for word in sys.argv[1:])
     try:

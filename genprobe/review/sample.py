@@ -37,6 +37,7 @@ from genprobe.resources import packs, registry
 from genprobe.review import guide
 from genprobe.review.collect import ADJUDICATOR, ONLY, Row, item_id, prints, read_table, resolve
 from genprobe.review.guide import SHOWN
+from genprobe.runs import seal
 from genprobe.runs.run import Run
 from genprobe.tasks.pipeline import second
 
@@ -148,7 +149,10 @@ def export(
         "seed": seed,
         "questions": questions,
         "heads": heads,
-        "runs": [{"folder": str(run.folder), "spec": run.spec.hash} for run in runs],
+        "runs": [
+            {"folder": str(run.folder), "spec": run.spec.hash, "seal": seal.told(run.seals())}
+            for run in runs
+        ],
         "items": {r.item: _item(r) | {"shown": prints(texts[r.item])} for r in sample},
         "rows": {
             name: [who, r.item] for who, dealt in rows.items() for name, r in _named(who, dealt)
@@ -190,7 +194,8 @@ def _write(
         # Write the key first: without it, the answers cannot be read.
         sheets.write_new(done.key, json.dumps(key, indent=1).encode("ascii"), private=True)
         made.append(done.key)
-        sheets.write_new(done.page, _page(key["questions"]).encode("utf-8-sig"))
+        seals = ", ".join(sorted({run["seal"] for run in key["runs"]}))
+        sheets.write_new(done.page, _page(key["questions"], seals).encode("utf-8-sig"))
         made.append(done.page)
         for path, (reviewer, dealt) in zip(done.files, rows.items(), strict=True):
             body = [[name, *texts[r.item], *empty] for name, r in _named(reviewer, dealt)]
@@ -442,12 +447,16 @@ def _item(reply: _Reply) -> Row:
     return row
 
 
-def _page(questions: Sequence[str]) -> str:
-    """Write the instructions, with the columns and questions of this export."""
+def _page(questions: Sequence[str], seals: str) -> str:
+    """Write the instructions, with the columns and questions of this export.
+
+    seals: of the runs, which tell reviewers nothing about the models.
+    """
     g = guide.load()
 
     def listed(names: Iterable[str]) -> str:
         return "\n\n".join(f"[{g.heads[name]}]\n{g.about[name]}" for name in names)
 
     columns = listed(("row", *SHOWN, "comment"))
-    return g.page.replace("{columns}", columns).replace("{questions}", listed(questions)) + "\n"
+    page = g.page.replace("{columns}", columns).replace("{questions}", listed(questions))
+    return page.replace("{seals}", seals) + "\n"

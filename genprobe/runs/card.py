@@ -12,10 +12,12 @@ from __future__ import annotations
 
 import contextlib
 import dataclasses
+import hashlib
 import json
+import re
 import types
 import typing
-from collections.abc import Mapping
+from collections.abc import Collection, Iterator, Mapping
 from pathlib import Path
 from typing import Any
 
@@ -50,7 +52,7 @@ configs:
 
 A run of `genprobe {command}`: model `{model}`, revision `{revision}`, languages {languages}.
 Written by genprobe, and again whenever the folder changes; do not edit it. What was changed after
-the run ended is said by `genprobe verify {folder}` (the seal is in `MANIFEST`).
+the run ended is said by `genprobe verify {folder}`.
 
 {licence}
 
@@ -61,14 +63,29 @@ replies = datasets.load_dataset("{folder}", "responses", split="train")
 ```
 
 Configurations: {names}. What the fields are: `runs/README.md` of genprobe.
+
+Seal of the records, which is in `MANIFEST`: {sealed}.
+{sums}
 """
+_SUMMED = ("outcomes.csv", "outcomes.jsonl")
+_SUM = "- SHA-256 of `{}`: `{}`"
+_SUM_LINE = re.compile(_SUM.format(r"([\w.]+)", "([0-9a-f]{64})"))
+_OWN = "SHA-256 of this page up to here: "
+_SEALED = re.compile(r"^Seal of the records, .*: `([0-9a-f]{16})", re.MULTILINE)
 
 
-def text(folder: Path, spec: Spec, kinds: Mapping[str, str] | None = None) -> str:
+def text(folder: Path, spec: Spec, sealed: str, kinds: Mapping[str, str] | None = None) -> str:
     """Write the text of README.md, in ASCII, for the files that are now in the folder.
 
-    kinds: the types of the columns of the outcomes, if they have just been written.
+    The page names the seal of the records, the hash of the outcomes that were made of them, and at
+    its end its own. sealed: the seal; "" if there is none. kinds: the types of the columns of the
+    outcomes, if they have just been written.
     """
+    before = _content(folder).decode("ascii", "replace")
+    if kinds is None and _OWN in before:
+        sums = dict(_SUM_LINE.findall(before))  # what was edited since is not covered up
+    else:
+        sums = {name: _sum(folder / name) for name in _SUMMED if (folder / name).exists()}
     found = configurations(folder, kinds)
     model = spec.model.rstrip("/").rsplit("/", 1)[-1] if spec.model.startswith("/") else spec.model
     page = _PAGE.format(
@@ -82,8 +99,47 @@ def text(folder: Path, spec: Spec, kinds: Mapping[str, str] | None = None) -> st
         licence=_BUILTIN if spec.data == "builtin" else _OTHER.format(data=_plain(spec.data)),
         folder=_plain(folder.name),
         names=", ".join(f"`{one['config_name']}`" for one in found),
+        sealed=f"`{sealed}`" if sealed else "none",
+        sums="\n".join(_SUM.format(*one) for one in sorted(sums.items())),
     )
-    return page.encode("ascii", "xmlcharrefreplace").decode("ascii")
+    plain = page.encode("ascii", "xmlcharrefreplace")
+    return f"{plain.decode('ascii')}{_OWN}`{hashlib.sha256(plain).hexdigest()}`\n"
+
+
+def problems(folder: Path, seals: Collection[str]) -> Iterator[tuple[str, str]]:
+    """Yield (file, what) for each file that is not as it was when the page was written.
+
+    seals: the names of the run's seals. A page without a hash of its own is of an older version,
+    which made no seals either. A file that is missing is no problem, as all can be made again.
+    """
+    page = _content(folder)
+    body, own, last = page.rpartition(_OWN.encode("ascii"))
+    if not own:
+        if page and seals:
+            yield NAME, "was edited: it has no hash; score again"
+        return
+    if last != f"`{hashlib.sha256(body).hexdigest()}`\n".encode("ascii"):
+        yield NAME, "was edited after it was written; score again"
+    text = body.decode("ascii", "replace")
+    sums = dict(_SUM_LINE.findall(text))
+    for name in _SUMMED:
+        if (folder / name).exists() and _sum(folder / name) != sums.get(name):
+            yield name, "was edited after it was made of the records; score again"
+    found = _SEALED.search(text)
+    if found and found[1] not in seals:
+        yield NAME, f"names the seal {found[1]}, which is not this run's; score again"
+
+
+def _content(folder: Path) -> bytes:
+    try:
+        return door.content(folder / NAME)
+    except FileNotFoundError:
+        return b""
+
+
+def _sum(path: Path) -> str:
+    with door.reading(path) as file:
+        return hashlib.file_digest(file, "sha256").hexdigest()
 
 
 def _plain(value: str) -> str:

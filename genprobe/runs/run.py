@@ -139,8 +139,8 @@ class Run:
         try:
             self.flush()
             if self._files:
-                self._describe()
                 seal.seal(self.folder)
+                self._describe()
         finally:
             for file in self._files.values():
                 file.close()
@@ -310,7 +310,7 @@ class Run:
 
     def _describe(self, kinds: Mapping[str, str] | None = None) -> None:
         """Write the README.md that describes the folder, for people and for `datasets`."""
-        lines = card.text(self.folder, self.spec, kinds)
+        lines = card.text(self.folder, self.spec, seal.in_signature(self.folder), kinds)
         disk.replace(self.folder / card.NAME, [lines])
 
     @contextlib.contextmanager
@@ -482,7 +482,9 @@ class Run:
     def seal(self) -> Seal:
         """Seal the run by hand: accept its records as they are now. Returns the last seal."""
         with self._locked():
-            return seal.seal(self.folder, by="hand")
+            made = seal.seal(self.folder, by="hand")
+            self._describe()
+            return made
 
     def sign_seal(self, key: Path) -> None:
         """Sign the seals with an SSH key, as `sign.sign`."""
@@ -588,7 +590,8 @@ columns mean; further ones are those of your data. `outcomes.jsonl` is the same 
   `statements.jsonl`, `requests.jsonl` and the files that are appended. A resumed run adds a line
   that names the one before. After a kill the old seals are there, and the same command seals what
   was added since. `sha256sum` gives the same hashes; `ssh-keygen -Y verify -n genprobe` checks
-  `MANIFEST.sig`, if there is one (`genprobe verify --sign`).
+  `MANIFEST.sig`, if there is one (`genprobe verify --sign`). `README.md` names the seal, the hashes
+  of `outcomes.csv` and `outcomes.jsonl`, and at its end its own.
 - `genprobe verify RUN` checks all of this and names what is wrong.
 """
 

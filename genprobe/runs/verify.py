@@ -28,7 +28,7 @@ from genprobe.records import (
     request_id,
 )
 from genprobe.resources import packs
-from genprobe.runs import seal
+from genprobe.runs import card, seal
 from genprobe.runs.spec import Spec, statements_hash
 from genprobe.text import many
 
@@ -307,6 +307,8 @@ class _Check:
         for where, what in seal.problems(self.folder, chain, growing):
             self.problem("seal", where, what)
         self._seals = {one.short for one in chain}
+        for where, what in () if growing else card.problems(self.folder, self._seals):
+            self.problem("page", where, what)
 
     def scores(self) -> None:
         path = self.folder / "scores.json"

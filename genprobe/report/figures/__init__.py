@@ -28,6 +28,7 @@ if TYPE_CHECKING:
     from matplotlib.figure import Figure as Canvas
 
 FORMS = ("svg", "pdf", "csv", "tex")
+_SEAL = re.compile(r"\|seal:([^|]+)")
 
 
 @dataclass(frozen=True)
@@ -128,6 +129,8 @@ def rendered(figure: Figure) -> Iterator[tuple[str, bytes]]:
     """Return the bytes of each file of a figure, by file format (`FORMS`)."""
     from genprobe.report.figures import _plot
 
+    sealed = dict.fromkeys(name for s in figure.scores for name in _SEAL.findall(s.signature))
+    seals = f"seal {', '.join(sealed)}" if sealed else "unsealed"
     with _plot.style():
         canvas = figure.plot()
         for form in FORMS[:2]:
@@ -135,7 +138,8 @@ def rendered(figure: Figure) -> Iterator[tuple[str, bytes]]:
             # No date and no version: the same figure must give the same bytes.
             gone = ("Date", "Creator") if form == "svg" else ("CreationDate", "Producer", "Creator")
             title = {"Title": re.sub("[\ufffe\uffff]", "", clean(figure.title))}  # no XML
-            canvas.savefig(file, format=form, metadata={**dict.fromkeys(gone), **title})
+            about = {"Description" if form == "svg" else "Subject": seals}
+            canvas.savefig(file, format=form, metadata={**dict.fromkeys(gone), **title, **about})
             yield form, file.getvalue()
     yield "csv", formats.table_csv(figure.scores, figure.more).encode()
     table = latex.latex(figure.scores, figure.title, figure.name, figure.across)
