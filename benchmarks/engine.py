@@ -52,8 +52,8 @@ PACK = load_pack()
 SAMPLING = Sampling(max_tokens=NEW_TOKENS)
 
 
-def make_model(folder: Path, texts: Iterable[str]) -> int:
-    """Save a random Llama and a tokenizer trained on `texts`; return the number of weights."""
+def make_tokenizer(texts: Iterable[str]) -> transformers.PreTrainedTokenizerFast:
+    """Train a tokenizer of 8,000 tokens, with a chat template, on `texts`."""
     raw = Tokenizer(models.BPE())
     raw.pre_tokenizer = pre_tokenizers.ByteLevel(add_prefix_space=False)
     raw.decoder = decoders.ByteLevel()
@@ -68,7 +68,12 @@ def make_model(folder: Path, texts: Iterable[str]) -> int:
         tokenizer_object=raw, bos_token="<s>", eos_token="</s>", pad_token="<pad>"
     )
     tokenizer.chat_template = TEMPLATE
-    tokenizer.save_pretrained(folder)
+    return tokenizer
+
+
+def make_model(folder: Path, texts: Iterable[str]) -> int:
+    """Save a random Llama and a tokenizer trained on `texts`; return the number of weights."""
+    make_tokenizer(texts).save_pretrained(folder)
     torch.manual_seed(0)
     config = transformers.LlamaConfig(
         vocab_size=8000,

@@ -23,7 +23,7 @@ from tokenizers import Tokenizer, decoders, models, pre_tokenizers, processors, 
 from genprobe import files
 from genprobe.engines import Options, Sampling, _local, _vllm, replay
 from genprobe.engines import transformers as engine_module
-from genprobe.engines.transformers import TransformersEngine, batches, gumbel
+from genprobe.engines.transformers import Draw, TransformersEngine, batches, gumbel
 from genprobe.errors import EngineError, GenprobeError, InputError
 from genprobe.records import Failure, Request, Response, derive_seed
 
@@ -280,10 +280,10 @@ def test_engine_leaves_the_global_generator_alone(engines):
 
 def test_noise_is_gumbel_and_a_pure_function_of_its_state():
     states = torch.arange(400)
-    noise = gumbel(states, 500)
+    noise = gumbel(states[:, None], torch.arange(500))
     assert stats.kstest(noise.flatten().numpy(), stats.gumbel_r.cdf).pvalue > 0.001
-    assert torch.equal(gumbel(states[7:8], 500)[0], noise[7])
-    assert torch.equal(gumbel(states, 20), noise[:, :20])
+    assert torch.equal(gumbel(states[7], torch.arange(500)), noise[7])
+    assert torch.equal(gumbel(states[:, None], torch.arange(20)), noise[:, :20])
     # Neither neighbouring rows nor neighbouring tokens go together.
     for a, b in ((noise[1:], noise[:-1]), (noise[:, 1:], noise[:, :-1])):
         assert abs(torch.corrcoef(torch.stack([a.flatten(), b.flatten()]))[0, 1]) < 0.01
@@ -291,6 +291,14 @@ def test_noise_is_gumbel_and_a_pure_function_of_its_state():
     assert engine_module._mix(torch.tensor([engine_module._signed(0x9E3779B97F4A7C15)])).item() == (
         engine_module._signed(0xE220A8397B1DCDAF)
     )
+
+
+def test_noise_of_a_token_does_not_depend_on_how_many_tokens_are_left_out():
+    scores = torch.randn(3, 1000, generator=torch.Generator().manual_seed(0))
+    noisy = Draw([5, 6, 7])(None, scores)
+    few = scores.masked_fill(scores < scores.topk(9).values[:, -1:], float("-inf"))
+    got = Draw([5, 6, 7])(None, few)
+    assert torch.equal(got, noisy.masked_fill(few == float("-inf"), float("-inf")))
 
 
 # --- what is sent and what comes back -----------------------------------------------------

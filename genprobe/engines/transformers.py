@@ -524,16 +524,22 @@ class Draw(transformers.LogitsProcessor):
         """Add noise. scores: logits (rows, vocabulary), -inf for tokens that are excluded."""
         states = torch.tensor(self.seeds, device=scores.device) * 2**32 + self.step
         self.step += 1
-        return scores + gumbel(states, scores.shape[-1])
+        left = scores > float("-inf")
+        if 4 * int(left.sum()) > left.numel():
+            tokens = torch.arange(scores.shape[-1], device=scores.device)
+            return scores + gumbel(states[:, None], tokens)
+        # After top-p or for choices few tokens are left; noise for all takes most of a step's time.
+        rows, tokens = left.nonzero(as_tuple=True)
+        return scores.index_put((rows, tokens), gumbel(states[rows], tokens), accumulate=True)
 
 
-def gumbel(states: torch.Tensor, n: int) -> torch.Tensor:
-    """Compute standard Gumbel noise (rows, n), float32, from `states` (rows,), int64.
+def gumbel(states: torch.Tensor, tokens: torch.Tensor) -> torch.Tensor:
+    """Compute standard Gumbel noise, float32, for states and token ids that broadcast, both int64.
 
     SplitMix64 (Steele, Lea, Flood 2014), counter-based: the same numbers on every device.
     """
-    tokens = torch.arange(n, device=states.device) * _signed(0x9E3779B97F4A7C15)
-    bits = _shift(_mix(_mix(states)[:, None] + tokens), 11)  # 53 random bits
+    tokens = tokens * _signed(0x9E3779B97F4A7C15)
+    bits = _shift(_mix(_mix(states) + tokens), 11)  # 53 random bits
     # Tiny values keep their precision here: they decide how often rare tokens win.
     uniform = ((bits.to(torch.float32) + 0.5) * 2.0**-53).clamp_(max=1 - 2.0**-24)
     return uniform.neg_().log1p_().neg_().log_().neg_()
