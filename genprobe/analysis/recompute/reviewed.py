@@ -347,12 +347,13 @@ def _rates(
     q = _called(kept, over)
     several = bool((seen & (f == 1)).any() and (seen & (f == 0)).any())
     own = [w * f, w * (1 - f)] if several else [w]
-    sizes = [squares(np.bincount(at, part, len(names))) for part in own]
+    anchors = [squares(np.bincount(at, part, len(names))) for part in own]
     if several:  # between the size of a statement and that of a reply
-        sizes = [
-            math.sqrt(size * squares(part[part > 0])) for size, part in zip(sizes, own, strict=True)
+        anchors = [
+            math.sqrt(size * squares(part[part > 0]))
+            for size, part in zip(anchors, own, strict=True)
         ]
-    parts = shares([(part * y, part) for part in own], sizes)
+    parts = shares([(part * y, part) for part in own], anchors)
     parts = parts if several else parts * 2
     a, b = (np.clip((part - wrong) / (1 - 2 * wrong), 0, 1) for part in parts)
     here = q * a + (1 - q) * b
