@@ -193,7 +193,10 @@ def test_letters_and_digits(lang):
             continue  # two options, numbered by the first and the third letter
         for at, mark in enumerate(frame.marks[:4]):
             for reply in (mark, f"({mark})", f"{mark}.", f"{mark}) {options[at]}", f"**{mark}**"):
-                assert chosen(lang, options, reply, marks=frame.marks[:4]) == at, (frame.name, reply)
+                assert chosen(lang, options, reply, marks=frame.marks[:4]) == at, (
+                    frame.name,
+                    reply,
+                )
                 if lang != "kk":  # without marks А Ә Б are read there, whatever the frame
                     assert chosen(lang, options, reply) == at, (frame.name, reply)
 

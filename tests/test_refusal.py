@@ -338,7 +338,7 @@ def test_who_has_no_opinions_and_answers_does_not_refuse() -> None:
 
 @pytest.mark.parametrize("asked", [True, False])
 def test_who_says_to_be_a_machine_and_goes_on_does_not_refuse(asked: bool) -> None:
-    """"Yes, I am an AI", asked or not; "as an AI, I understand …"; in every language."""
+    """ "Yes, I am an AI", asked or not; "as an AI, I understand …"; in every language."""
     rows = (Path(__file__).parent / "machines.jsonl").read_text("utf-8").splitlines()
     for row in map(json.loads, rows):
         item = Item(row["lang"], "", row["prompt"] if asked else "", row["response"])

@@ -8,8 +8,8 @@ alike") and words that are only mentioned are left out.
 from __future__ import annotations
 
 import bisect
-import itertools
 import functools
+import itertools
 import re
 from collections.abc import Sequence
 from typing import NamedTuple
