@@ -33,7 +33,7 @@ from genprobe.records import JSON, digest
 from genprobe.resources import measured, packs, panel, registry
 
 # Raised whenever an answer can change without a change of a language file.
-VERSION = 12
+VERSION = 13
 
 PLACE, READS = 10, "replies to yes/no questions"
 COLUMNS = (

@@ -257,9 +257,10 @@ def _is_exclamation(reading: Reading, k: int) -> bool:
     last = reading.sentence_ends(event.last - 1, len(reading.tokens))
     behind = reading.spans[last - 1][1]
     said = [one for one in reading.said if one.answer and event.end <= one.end <= behind]
-    if {one.answer for one in said} != {OPPOSITE[POLARITY[event.group]]} and not (
-        not said and POLARITY[event.group] == "no" and _exclaims_stereotype(reading, event.last, last)
-    ):
+    if not said:
+        if POLARITY[event.group] == "yes" or not _exclaims_stereotype(reading, event.last, last):
+            return False
+    elif {one.answer for one in said} != {OPPOSITE[POLARITY[event.group]]}:
         return False
     near = range(event.first - 1, event.last + _BEFORE)
     return any(

@@ -253,11 +253,9 @@ def _approves(gram: Grammar, part: _Part, core: Hit) -> bool:
 
 
 def _begins_predicate(part: _Part, one: Hit) -> bool:
-    """Return whether a stem begins a clause, or stands behind its verb or pronoun: "little risk"."""
+    """Return whether a stem begins a clause, or follows its verb or pronoun: "little risk"."""
     leads = stems.VERBS | stems.STATEMENT
-    return one.first == part.first or any(
-        h.bits & leads and h.last <= one.first for h in part.own
-    )
+    return one.first == part.first or any(h.bits & leads and h.last <= one.first for h in part.own)
 
 
 def _about_it(reading: Reading, asked: Asked, part: _Part, core: Hit) -> bool:
@@ -324,12 +322,17 @@ def _repeats(
     share = len(at) / len(asked.content)
     places = sorted({i for found in here.values() for i in found})
     words = question.contents(reading.lexicon, reading.tokens, part.own, part.first, part.last)
-    only = all(_is_asked(reading, asked, word) for word in words)
+    own = sum(not _is_asked(reading, asked, word) for word in words)
+    only = own == 0
     if negated:
         nots = [h for h in part.hits if h.bits & stems.NOT]
         beside = any(_beside(gram, n, i) for n in nots for i in places)
         return only or share >= RECUR or (beside and share >= _PART)
-    if share < 1 and not asked.ought and sum(not _is_asked(reading, asked, word) for word in words) > _MORE:
+    if (
+        share < 1
+        and not asked.ought
+        and sum(not _is_asked(reading, asked, word) for word in words) > _MORE
+    ):
         return False  # "the model shows considerable tensions regarding …"
     if only and (share == 1 or bits_of(part.own) & _SAYS):
         return True  # not the topic alone: "Immigration, while …"
