@@ -131,10 +131,10 @@ def _pages(source: IO[bytes], column: Any) -> Iterator[tuple[int, int]]:
         header, length = _header(source, at, end)
         data = header.get(5) or header.get(8)  # of values; a dictionary has neither
         count = data.get(1) if isinstance(data, dict) else 0
-        unpacked, packed = header.get(2), header.get(3)
-        for number in (count, unpacked, packed):
-            if not isinstance(number, int) or number < 0:
-                raise ValueError("a page of unknown size")
+        sizes: tuple[Any, ...] = count, header.get(2), header.get(3)
+        if not all(isinstance(size, int) and size >= 0 for size in sizes):
+            raise ValueError("a page of unknown size")
+        count, unpacked, packed = sizes
         yield count, unpacked
         at += length + packed
 
