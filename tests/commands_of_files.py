@@ -347,7 +347,7 @@ def within(seconds: int) -> Iterator[None]:
         signal.signal(signal.SIGALRM, before)
 
 
-def run(words: Sequence[str], seconds: int = 20) -> Ended:
+def run(words: Sequence[str], seconds: int = 120) -> Ended:
     """Run a command in this process. An error of any other kind than those for users is `failed`."""
     printed = io.TextIOWrapper(io.BytesIO(), encoding="utf-8", write_through=True)
     code: Any = 0

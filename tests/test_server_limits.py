@@ -76,7 +76,7 @@ def asked(server: Faulty, enough: int, seconds: float = 60.0, most: int = 512):
 
 
 KINDS = dict.fromkeys(HARM, "too-large") | {
-    "slow": "timeout", "brotli": "broken-reply", "digits": "broken-reply"
+    "slow": "timeout", "brotli": "broken-reply"
 }  # fmt: skip
 
 
@@ -121,7 +121,8 @@ def test_a_list_of_models_that_means_harm_is_one_line(fault):
     assert "\n" not in str(told.value) and server.url in str(told.value)
     assert time.monotonic() - begun < 15
     if KINDS[fault] == "too-large":
-        assert "GENPROBE_LIMIT_" in str(told.value)
+        named = "PYTHONINTMAXSTRDIGITS" if fault == "digits" else "GENPROBE_LIMIT_"
+        assert named in str(told.value)
 
 
 def test_what_harms_the_first_trial_request_is_one_line(tmp_path):
@@ -201,18 +202,17 @@ def test_what_is_packed_badly_is_a_broken_reply(broken, monkeypatch):
         (b": keep\n\n: keep\n" + b"[" * 200_000 + b"]" * 200_000, "NESTING"),
         (b'{"a":' * 500 + b"1" + b"}" * 500, "NESTING"),
         (b"[" + b"1," * 2_000_000 + b"1]", "VALUES"),
+        (b"1" * 5000, "digits of a number"),
     ],
 )
 def test_json_that_holds_too_much_is_refused_by_its_limit(content, limit):
     begun = time.perf_counter()
-    with pytest.raises(InputError, match=f"GENPROBE_LIMIT_{limit}"):
+    with pytest.raises(InputError, match=f"GENPROBE_LIMIT_{limit}|^.*{limit};"):
         Answer(200, {}, content).json()
     assert time.perf_counter() - begun < 2
 
 
-@pytest.mark.parametrize(
-    "content", [b"", b"{", b"\xff", "{}".encode("utf-16"), b"1" * 5000, b": keep\n"]
-)
+@pytest.mark.parametrize("content", [b"", b"{", b"\xff", "{}".encode("utf-16"), b": keep\n"])
 def test_what_is_no_json_is_a_value_error(content):
     with pytest.raises(ValueError):
         Answer(200, {}, content).json()

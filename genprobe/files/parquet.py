@@ -129,11 +129,13 @@ def _pages(source: IO[bytes], column: Any) -> Iterator[tuple[int, int]]:
     end = at + column.total_compressed_size
     while at < end:
         header, length = _header(source, at, end)
-        unpacked, packed = header.get(2, 0), header.get(3, 0)
-        data = header.get(5) or header.get(8) or {}
-        if min(unpacked, packed, data.get(1, 0)) < 0:
-            raise ValueError("a page of a size below 0")
-        yield data.get(1, 0), unpacked
+        data = header.get(5) or header.get(8)  # of values; a dictionary has neither
+        count = data.get(1) if isinstance(data, dict) else 0
+        sizes: tuple[Any, ...] = count, header.get(2), header.get(3)
+        if not all(isinstance(size, int) and size >= 0 for size in sizes):
+            raise ValueError("a page of unknown size")
+        count, unpacked, packed = sizes
+        yield count, unpacked
         at += length + packed
 
 

@@ -251,8 +251,10 @@ def pairs(run: Run, scorers: Sequence[str]) -> list[Row]:
     third = {k: s for k, group in groups.items() for s in group if s.role == "unrelated"}
     rows = []
     for scorer in dict.fromkeys(scorers):
+        name = next((one for one in _PASSES.get(scorer, ()) if one in passes), None)
+        if name is None:
+            continue  # the file of scores names a scorer that the run does not have
         of, lower = _SCORERS[scorer]
-        name = next(one for one in _PASSES[scorer] if one in passes)
         for group in groups.values():
             for pro, anti in itertools.product(group, group):
                 if (pro.role, anti.role) != ("original", "contrast"):
