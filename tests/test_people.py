@@ -17,7 +17,7 @@ from test_dataset import run
 
 from genprobe import commands, files
 from genprobe.commands import cli
-from genprobe.curation import collect, document, exchange, tables
+from genprobe.curation import collect, document, exchange, group, tables
 from genprobe.datasets import pairs, statements, templates
 from genprobe.engines import Options
 from genprobe.errors import GenprobeError, InputError
@@ -402,3 +402,18 @@ def test_a_review_export_that_fails_leaves_no_file(tmp_path, monkeypatch):
     assert CliRunner().invoke(cli, export).exit_code == 0
     key = tmp_path / "out" / "s-key.json"
     assert os.name == "nt" or stat.S_IMODE(key.stat().st_mode) == 0o600
+
+
+def test_a_model_of_the_hub_is_loaded_and_named_with_its_commit(tmp_path, monkeypatch):
+    asked = []
+
+    def download(name, *, revision, allow_patterns):
+        asked.append((name, revision))
+        return str(tmp_path / (revision or "ffff0000ffff0000"))
+
+    monkeypatch.setattr("huggingface_hub.snapshot_download", download)
+    assert group.named("a/model@0123456789abcdef") == "model@0123456789ab"
+    assert group.named("a/model") == "model@ffff0000ffff"
+    (tmp_path / "mine@home").mkdir()
+    assert group.named(str(tmp_path / "mine@home")) == "mine@home"
+    assert asked == [("a/model", "0123456789abcdef"), ("a/model", None)]

@@ -31,6 +31,7 @@ from pathlib import Path
 from typing import Any
 
 from genprobe.curation import tables
+from genprobe.curation.group import folder_of, named
 from genprobe.errors import InputError
 from genprobe.files.cells import cell_text
 from genprobe.metrics import Measure, declare
@@ -227,16 +228,17 @@ class _Homogeneity:
         from transformers import AutoModel, AutoTokenizer
 
         try:
-            self.tokenizer = AutoTokenizer.from_pretrained(model, trust_remote_code=False)
+            folder = folder_of(model)
+            self.tokenizer = AutoTokenizer.from_pretrained(folder, trust_remote_code=False)
             self.net = AutoModel.from_pretrained(
-                model, dtype=torch.float32, trust_remote_code=False
+                folder, dtype=torch.float32, trust_remote_code=False
             ).eval()
         except (OSError, ValueError) as error:
             reason = (str(error).splitlines() or [""])[0]
             raise InputError(f"{model}: cannot be loaded ({reason})") from None
         config = self.net.config
         self.longest = min(getattr(config, "max_position_embeddings", 512) or 512, 512)
-        self.signature = f"bertscore-last-{Path(model).name}"
+        self.signature = f"bertscore-last-{named(model)}"
 
     def mean(self, texts: Sequence[str], seed: int) -> tuple[float | None, int]:
         """Return the mean over pairs, and their number: all, or `PAIRS` that are drawn."""

@@ -75,7 +75,7 @@ def write(
     out = Path(out)
     if tool != "label-studio" and out.suffix.lower() not in (".jsonl", ".ndjson"):
         raise InputError(f"{out}: {tool} reads lines of JSON; name a file that ends in .jsonl")
-    sent, codes = (rows, {}) if keep_about else _hidden(rows)
+    sent, codes = (rows, dict[str, str]()) if keep_about else _hidden(rows)
     lines: list[Row] = []
     for item in items:
         whole = json.dumps([sent[at] for at in item.rows], ensure_ascii=False)
@@ -116,8 +116,8 @@ def _hidden(rows: Sequence[Row]) -> tuple[list[Row], dict[str, str]]:
         bare = {n: v for n, v in row.items() if n != "respondent" and not people.is_private(n)}
         kept.append(bare)
         if code := cell_text(row.get("respondent")):
-            said = {n: v for n, v in bare.items() if n != tables.HISTORY}
-            hers[code].append({n: people.renamed(v, {code: ""}) for n, v in said.items()})
+            one = {n: v for n, v in bare.items() if n != tables.HISTORY}
+            hers[code].append({n: people.renamed(v, {code: ""}) for n, v in one.items()})
     again: Counter[str] = Counter()
     for code, said in hers.items():
         name = f"r{digest(said, 12)}"

@@ -86,7 +86,7 @@ class Grouping:
 
     def vectors(self) -> str:
         """Return the name of the vectors by which texts are compared."""
-        return f"model:{Path(self.model).name}" if self.model else "char-3-4-han-1-2-tfidf"
+        return f"model:{named(self.model)}" if self.model else "char-3-4-han-1-2-tfidf"
 
 
 @dataclass(frozen=True)
@@ -442,7 +442,7 @@ def _embedded(model: str, texts: Sequence[str]) -> Any:
     import numpy as np
 
     try:
-        folder = _folder(model)
+        folder = folder_of(model)
         if _static(folder):
             from model2vec import StaticModel
 
@@ -467,14 +467,26 @@ def _embedded(model: str, texts: Sequence[str]) -> Any:
     return vectors / np.maximum(lengths, 1e-12)
 
 
-def _folder(model: str) -> Path:
-    """Find the folder of a model; a model on the hub is downloaded unless it is in the cache."""
+def folder_of(model: str) -> Path:
+    """Find the folder of a model; a model on the hub is downloaded unless it is in the cache.
+
+    model: a folder, a name on the hub, or a name with its commit (`NAME@COMMIT`). The folder of a
+    model of the hub is named after its commit. No weights but safetensors are fetched.
+    """
     if Path(model).is_dir():
         return Path(model)
+    name, _, commit = model.partition("@")
     from huggingface_hub import snapshot_download
 
     kinds = ["*.json", "*.txt", "*.model", "*.safetensors"]
-    return Path(snapshot_download(model, allow_patterns=kinds))
+    return Path(snapshot_download(name, revision=commit or None, allow_patterns=kinds))
+
+
+def named(model: str) -> str:
+    """Name a model for a history or signature, with its commit if it is of the hub."""
+    folder = folder_of(model)
+    commit = "" if Path(model).is_dir() else f"@{folder.name[:12]}"
+    return Path(model.partition("@")[0] if commit else model).name + commit
 
 
 def _says(path: Path, word: str) -> bool:

@@ -62,7 +62,7 @@ def renamed(value: Any, names: Mapping[str, str]) -> Any:
         if code in value:
             own = re.escape(code)
             where = own if _GIVEN.fullmatch(code) else rf"(?<![\w-]){own}(?=-\d)|\A{own}\Z"
-            value = re.sub(where, lambda _, name=name: name, value)
+            value = re.sub(where, name.replace("\\", r"\\"), value)
     return value
 
 
