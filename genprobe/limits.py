@@ -74,7 +74,7 @@ def _beyond(name: str) -> str:
     )
 
 
-_LONG_KEY = re.compile(r"""(?<![\w"'-])(?:[\w"'-]++[ \t]*+\.[ \t]*+){100}""")
+_PART_OF_KEY = r"""(?:[\w"'-]++[ \t]*+\.[ \t]*+)"""
 _STRING = re.compile(r'"(?:[^"\\]++|\\.)*+"?', re.DOTALL)
 
 
@@ -122,13 +122,15 @@ _DECODER, _UNIQUE = json.JSONDecoder(), json.JSONDecoder(object_pairs_hook=_uniq
 def parsed_toml(text: str) -> dict[str, Any]:
     """Parse TOML that others wrote. Raises ValueError if it is not TOML, TooMuch as `parsed`."""
     _need_few_signs(text)
-    if _LONG_KEY.search(text):  # for a key of n parts, tomllib needs n x n steps
+    most = limit("nesting")
+    # For a key of n parts, tomllib needs n x n steps.
+    if re.search(rf"""(?<![\w"'-]){_PART_OF_KEY}{{{most}}}""", text):
         raise TooMuch(_beyond("nesting"))
     try:
         found = tomllib.loads(text)
     except RecursionError:
         raise TooMuch(_beyond("nesting")) from None
-    if _deeper(found, limit("nesting")):
+    if _deeper(found, most):
         raise TooMuch(_beyond("nesting"))
     return found
 
