@@ -18,6 +18,7 @@ from genprobe import text
 from genprobe.curation import augment, collect, extract, lexicon, validate
 from genprobe.datasets import choices, frames, identities, phrasing, templates
 from genprobe.errors import InputError
+from genprobe.files import door
 from genprobe.judges import Item, Judge, llm, refusal, stance
 from genprobe.judges.classifiers import cards
 from genprobe.linguistics import negated
@@ -159,7 +160,7 @@ def _card(path: Path) -> Iterator[Finding]:
     except InputError as error:
         yield Finding("error", str(path), str(error).removeprefix(f"{path}: "))
         return
-    if card.engine != "transformers" or (path.parent / card.model).is_dir():
+    if card.engine != "transformers" or door.lies_at(path.parent / card.model) == "folder":
         return
     if not card.revision:
         yield Finding("warning", str(path), "no revision: the model's files may change")

@@ -291,6 +291,7 @@ def test_tomls(tmp_path, name):
         changed(tree).map(lambda one: toml(one).encode("utf-8", "replace"))
         | damaged(toml(tree).encode())
     )
+    @example(b'm = {id = "%s"}' % (b"9" * 5000))
     def reads(data):
         path.write_bytes(data)
         fine(read, path)

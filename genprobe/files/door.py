@@ -137,6 +137,17 @@ def creating(path: Path, private: bool = False) -> BufferedWriter:
     return os.fdopen(fd, "wb")
 
 
+def lies_at(name: str | os.PathLike[str]) -> str:
+    """Return "folder" or "file" for what lies at a path (`~` is the home), else "".
+
+    Names of others, such as those of models, may be too long for a path, or hold NUL.
+    """
+    with contextlib.suppress(OSError, ValueError, RuntimeError):
+        mode = Path(name).expanduser().stat().st_mode
+        return "folder" if stat.S_ISDIR(mode) else "file" if stat.S_ISREG(mode) else ""
+    return ""
+
+
 def _need_regular(
     mode: int,
     path: str | os.PathLike[str],

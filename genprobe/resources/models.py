@@ -17,6 +17,7 @@ from pathlib import Path
 from typing import Any
 
 from genprobe.errors import InputError
+from genprobe.files import door
 from genprobe.resources import packs, registry
 
 OURS = Path(__file__).parent / "models.toml"
@@ -193,7 +194,7 @@ def _model(alias: str, row: Any, path: Path) -> Model:
     except TypeError as error:
         raise InputError(f"{where}: 'engine_args' cannot be passed on ({error})") from None
     beside = path.parent / Path(values["id"]).expanduser()
-    if path != OURS and beside.is_dir():  # a path relative to the file
+    if path != OURS and door.lies_at(beside) == "folder":  # a path relative to the file
         values["id"] = str(beside)
     return Model(alias=alias, **values)
 
@@ -206,12 +207,12 @@ def resolve(name: str) -> Model:
     known = catalogue()
     if name.lower() in known:
         return known[name.lower()]
-    if name and Path(name).expanduser().is_dir():
+    if name and door.lies_at(name) == "folder":
         return Model(alias="", id=name)
     for model in known.values():
         if model.id.lower() == name.lower():
             return model
-    if name and Path(name).expanduser().is_file():
+    if name and door.lies_at(name) == "file":
         raise InputError(f"{name}: is a file, not a model; recorded replies need --engine replay")
     if "/" not in name:
         error = registry.unknown("model", name, list(known))

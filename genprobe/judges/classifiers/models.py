@@ -227,10 +227,11 @@ class Transformer:
 
         self.card, self._batch = card, batch
         beside = card.path.parent / card.model
-        if beside.is_dir():
+        there = door.lies_at(beside) == "folder"
+        if there:
             door.need_own(beside)
-        source = str(beside) if beside.is_dir() else card.model
-        options = {"revision": card.revision} if card.revision and not beside.is_dir() else {}
+        source = str(beside) if there else card.model
+        options = {"revision": card.revision} if card.revision and not there else {}
         try:
             self._tokenizer = transformers.AutoTokenizer.from_pretrained(
                 source, trust_remote_code=False, **options
