@@ -74,12 +74,12 @@ _OWN = "SHA-256 of this page up to here: "
 _SEALED = re.compile(r"^Seal of the records, .*: `([0-9a-f]{16})", re.MULTILINE)
 
 
-def text(folder: Path, spec: Spec, sealed: str, kinds: Mapping[str, str] | None = None) -> str:
+def text(folder: Path, spec: Spec, kinds: Mapping[str, str] | None = None, sealed: str = "") -> str:
     """Write the text of README.md, in ASCII, for the files that are now in the folder.
 
     The page names the seal of the records, the hash of the outcomes that were made of them, and at
-    its end its own. sealed: the seal; "" if there is none. kinds: the types of the columns of the
-    outcomes, if they have just been written.
+    its end its own. kinds: the types of the columns of the outcomes, if they have just been
+    written. sealed: the seal; "" if there is none.
     """
     before = _content(folder).decode("ascii", "replace")
     if kinds is None and _OWN in before:

@@ -310,7 +310,7 @@ class Run:
 
     def _describe(self, kinds: Mapping[str, str] | None = None) -> None:
         """Write the README.md that describes the folder, for people and for `datasets`."""
-        lines = card.text(self.folder, self.spec, seal.in_signature(self.folder), kinds)
+        lines = card.text(self.folder, self.spec, kinds, seal.in_signature(self.folder))
         disk.replace(self.folder / card.NAME, [lines])
 
     @contextlib.contextmanager
