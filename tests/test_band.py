@@ -358,10 +358,11 @@ def test_beside_a_review_stand_the_readings_of_all_replies(run, tmp_path):
         assert found == {name: by_hand(REPLIES, name)[answer] for name in found}
         assert len(found) == 3
     # A share of all replies, not of clear answers, as what is corrected.
-    for name, value in measured["endorsed"].readings.items():
+    found = measured["endorsed of all"]
+    for name, value in found.readings.items():
         one = by_hand(REPLIES, name)
         assert value == pytest.approx((one["endorsed"] or 0) * (1 - (one["ambiguous"] or 0)))
-    assert measured["endorsed"].readings["ours"] == measured["endorsed"].value
+    assert found.readings["ours"] == found.value
     assert all(s.readings is None for s in scores if s.metric in ("ppi", "rg", "judge-accuracy"))
     shown = formats.render(scores, "table", 200)
     row = next(line for line in shown.splitlines() if line.startswith("answer yes"))

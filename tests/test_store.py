@@ -642,7 +642,7 @@ DAMAGES: dict[str, tuple[Callable[[Path], Any], list[str]]] = {
         put("judgments/echo.jsonl.tmp", b"x"),
         [r"^judgments/echo\.jsonl\.tmp: left over"],
     ),
-    "scores": (put("scores.json", b"[{}]"), [r"^scores\.json: line 1: a Score is an object"]),
+    "scores": (put("scores.json", b"[{}]"), [r"^scores\.json: line 1: a Score lacks"]),
 }
 
 

@@ -21,6 +21,7 @@ from genprobe.errors import InputError
 from genprobe.judges import Item, Judge, yesno
 from genprobe.records import JSON, Score, digest
 from genprobe.resources import packs
+from genprobe.review.corrected_rates import OF_ALL
 
 if TYPE_CHECKING:
     import pandas as pd
@@ -71,7 +72,7 @@ class Readings:
     def _one(self, score: Score) -> Score:
         rate, by = score.metric, dict(score.by)
         if rate == "measured":
-            rate = str(by.pop("rate", "")).removeprefix("answer ")
+            rate = str(by.pop("rate", "")).removeprefix("answer ").removesuffix(OF_ALL)
         if rate not in RATES:
             return score
         by.pop("decode", None)

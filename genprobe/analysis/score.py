@@ -275,9 +275,12 @@ def _skewed(outcomes: pd.DataFrame, scores: Sequence[Score]) -> Iterator[str]:
     names = {s.metric for s in scores if s.value is not None and s.metric in packs.READ_AS}
     if not names or not {"lang", "probe", "when"} <= {*outcomes}:
         return
+    read = measures.spoken(outcomes)
+    if read.empty:
+        return  # forced choices and probabilities are not read
     when = outcomes.drop_duplicates("probe").set_index("probe")["when"]
     cells = []
-    for one in measures.score(measures.spoken(outcomes), sorted(names), ["lang", "probe"], str):
+    for one in measures.score(read, sorted(names), ["lang", "probe"], str):
         known = measured.real().get((str(one.by["lang"]), packs.READ_AS[one.metric]))
         if known is None or one.value is None or one.low is None or one.high is None:
             continue

@@ -13,6 +13,7 @@ from typing import TypeVar
 
 from genprobe.errors import RunError
 from genprobe.files import disk, door
+from genprobe.limits import parsed
 from genprobe.records import (
     Failure,
     Judged,
@@ -327,17 +328,18 @@ class _Check:
 
 
 def read_scores(path: Path) -> Iterator[Score]:
-    """Yield the scores of `scores.json`, an array with one score per line.
+    """Yield the scores of `scores.json`: an array with one score per line, or in one line.
 
-    Raises RunError if the file is not as `Run.write_scores` writes it.
+    Raises RunError if the file is not such an array.
     """
     for number, _, line in disk.lines(path):
         text = line.strip(b", \r\n")
         if text in (b"[", b"]", b""):
             continue
         try:
-            yield Score.from_json(text)
-        except RunError as error:
+            rows = parsed(text)
+            yield from map(Score.from_dict, rows if isinstance(rows, list) else [rows])
+        except (ValueError, TypeError, AttributeError, RunError) as error:
             raise RunError(f"line {number}: {error}") from None
 
 
