@@ -141,6 +141,8 @@ CASES: dict[tuple[str, str], list[Case]] = {
     ("gate", "again"): [
         Case("gate {run} --against {run} --again {} --max-rise yes=5", OUTCOME, TABLES)
     ],
+    ("compare", "reviewed"): [Case("compare {run} {run} --reviewed {}", REVIEWED, TABLES)],
+    ("review plan", "source"): [Case("review plan {} --points 10", OUTCOME, TABLES)],
     ("report", "folders"): [Case("report {} -o {out}/r.html", OUTCOME, TABLES)],
     ("report", "reviewed"): [Case("report {run} -o {out}/r.html --reviewed {}", REVIEWED, TABLES)],
     ("review agreement", "paths"): [Case("review agreement {}", READ, TABLES)],

@@ -261,6 +261,7 @@ def test_a_crowd_has_too_many_pairs_and_all_other_coefficients(tmp_path, monkeyp
     assert less == {key: one for key, one in whole.items() if key[0] != "cohen-kappa"}
 
 
+@pytest.mark.slow
 def test_agreement_takes_time_in_step_with_the_answers(tmp_path, monkeypatch):
     """However many reviewers, items and questions there are."""
     monkeypatch.setattr(statistics, "bootstrap", lambda *_, **__: (0.0, 1.0))

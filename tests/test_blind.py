@@ -35,6 +35,7 @@ def answers(path: Path) -> Counter[str]:
     return found
 
 
+@pytest.mark.slow
 def test_answers_of_replies_of_other_authors():
     found = answers(HERE / "seen" / "yesno_2.jsonl")
     assert found["right"] >= 0.955 * 900 and found["turned"] <= 0.008 * 900
@@ -146,6 +147,7 @@ def test_stance_and_refusals_in_the_manner_of_models():
     assert n == 108 and hits >= 0.95 * n
 
 
+@pytest.mark.slow
 def test_stance_and_refusals_of_blind_texts_are_as_published():
     told = packs.read_toml(registry.PROMPTS / "measured.toml")
     for name, judge, column in (

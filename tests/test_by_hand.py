@@ -113,6 +113,7 @@ def points(bounds):
     return tuple(f"{100 * end:.1f}" for end in bounds) if bounds else ()
 
 
+@pytest.mark.slow
 def test_the_page_says_what_the_records_say(two, tmp_path):
     """Shares, n, bounds and what was left out: in the main tables and in the list of all."""
     page = Page(report.build(two, tmp_path / "page.html").read_text("utf-8"))
@@ -149,6 +150,7 @@ def in_main_table(page, model, name, probe):
     return column, next(row for row in page.rows[tables[0] + 1 :] if row[0] == model)
 
 
+@pytest.mark.slow
 def test_the_figures_files_say_what_the_records_say(two, tmp_path):
     """CSV and LaTeX behind a figure of the report."""
     figures.draw(two, tmp_path)

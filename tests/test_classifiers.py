@@ -291,6 +291,7 @@ def table(path: Path, n: int = 400, noise: float = 0.0) -> Path:
     return path
 
 
+@pytest.mark.slow
 def test_training_learns_and_gives_the_same_bytes(tmp_path: Path) -> None:
     data = table(tmp_path / "reviews.csv")
     card = training.train(data, tmp_path / "one.toml", share=0.3)

@@ -426,6 +426,7 @@ def test_a_wrong_temperature_is_found(world):
     assert any("come less often" in f for f in answers.compare(draw(world, 2, 1 / 1.25)).faults)
 
 
+@pytest.mark.slow
 def test_intervals_that_are_too_narrow_are_found(world, monkeypatch):
     from genprobe.metrics import rates
 
@@ -460,6 +461,7 @@ def test_selftest_runs_everything():
     assert replace(again, seconds=0) == replace(first, seconds=0)
 
 
+@pytest.mark.slow
 def test_selftest_fails_with_a_broken_reader(monkeypatch):
     judges = registry.module("judges", "yesno")
     read = judges.YesNo.__call__

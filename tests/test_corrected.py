@@ -559,6 +559,7 @@ def test_a_judge_that_reads_one_model_worse_makes_no_difference():
 # --- planning
 
 
+@pytest.mark.slow
 def test_a_plan_asks_for_fewer_replies_the_better_the_judge():
     """Half the width of the interval falls with the replies that are read, as the plan says."""
     run = Run.open(GOLDEN / "stories")

@@ -183,7 +183,13 @@ def test_links_in_other_folders_are_read_only_when_asked(run, tmp_path, words, n
 
 
 @unix
-@pytest.mark.parametrize("name", ["responses.jsonl", "run.json", "scores.json"])
+@pytest.mark.parametrize(
+    "name",
+    [
+        "run.json",
+        *(pytest.param(n, marks=pytest.mark.slow) for n in ("responses.jsonl", "scores.json")),
+    ],
+)
 def test_a_pipe_or_a_device_is_refused_and_does_not_hang(run, name):
     (run / name).unlink()
     os.mkfifo(run / name)

@@ -110,6 +110,7 @@ def panel(rng, share, several, statements, apart, model="m"):
     return rows.assign(sample=0)
 
 
+@pytest.mark.slow
 def test_models_that_are_equal_over_wordings_are_called_different_in_5_percent():
     rng = np.random.default_rng(1)
     fixed = over = 0

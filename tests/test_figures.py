@@ -91,6 +91,7 @@ def test_every_score_is_counted_as_by_the_command_and_drawn_with_its_interval(ye
         assert (100 * s.low, 100 * s.high) in ends and 100 * s.value in points
 
 
+@pytest.mark.slow
 def test_the_csv_is_what_is_drawn(yesno, tmp_path):
     paths = {path.name: path for path in figures.draw(yesno, tmp_path)}
     for figure in figures.found(yesno):

@@ -224,6 +224,7 @@ def _stories_frame(rows):
     return frame
 
 
+@pytest.mark.slow
 @FEW
 @given(stories(), st.sampled_from([[], ["domain"], ["model"]]))
 def test_stories(rows, by):
@@ -288,6 +289,7 @@ def test_accuracy_of_choices(rows):
 # --- answers: declarations, wordings, several readings, thoughts
 
 
+@pytest.mark.slow
 @FEW
 @given(tables(), st.data())
 def test_declarations_and_regions(made, data):
@@ -405,6 +407,7 @@ REPLIES = [
 ]
 
 
+@pytest.mark.slow
 @FEW
 @given(tables(), st.data())
 def test_the_band_of_several_readers(made, data):
@@ -459,6 +462,7 @@ def test_what_a_review_corrects(made, data):
         agree([one], plain, slow, 0 if one.metric in SIMULATED else 3)
 
 
+@pytest.mark.slow
 @FEW
 @given(stories(), st.data())
 def test_what_a_review_corrects_of_stories(made, data):
@@ -521,6 +525,7 @@ OF_PAIRS = [
 ]
 
 
+@pytest.mark.slow
 @FEW
 @given(scored_pairs(), st.sampled_from([[], ["subdomain"]]))
 def test_pairs_of_all_studies(made, by):
@@ -871,8 +876,9 @@ def test_answers_all_alike_over_wordings(tmp_path, answer):
     ]
     names = ["endorsed-over-wordings", "endorsed"]
     (over, one), _ = scored(tmp_path / "a.jsonl", replies(*made), metrics=names)
-    assert (over.low, over.high) == (pytest.approx(one.low), pytest.approx(one.high))
-    assert over.high - over.low == pytest.approx(1.96**2 / (40 + 1.96**2), abs=1e-4)
+    # Eight wordings say less about others than 40 statements about these.
+    assert over.low <= one.low and one.high <= over.high
+    assert one.high - one.low == pytest.approx(1.96**2 / (40 + 1.96**2), abs=1e-4)
     plain = [{**row, "status": "answered", "measures": "endorsed", "when": "yes"} for row in made]
     made_again = figure("endorsed-over-wordings", replies(*plain), over.by)
     assert made_again.interval_differs(over.low, over.high) == ""

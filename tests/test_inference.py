@@ -446,6 +446,7 @@ def test_false_positives_of_anova(bench):
     assert found["language x model"][0] < 0.02
 
 
+@pytest.mark.slow
 def test_false_positives_of_ks_and_pairs(bench):
     layout = bench.Layout.of((12, 9), 3, 2)
     [(plain, ours)] = rates(bench.ks(STUDIES, 3, "small", "kind", layout)).values()

@@ -563,6 +563,7 @@ NAMES = [
 ]  # fmt: skip
 
 
+@pytest.mark.slow
 @settings(max_examples=25, deadline=None)
 @given(tables(), st.sampled_from([[], ["lang"], ["model", "lang"]]))
 def test_against_brute_force(rows, by):
@@ -596,6 +597,7 @@ def test_counts_add_up_to_what_was_planned(rows):
             assert found.value is None or low <= found.value <= high
 
 
+@pytest.mark.slow
 @settings(max_examples=10, deadline=None)
 @given(tables(), st.randoms())
 def test_the_order_of_the_rows_changes_nothing(rows, random):

@@ -484,6 +484,7 @@ def test_no_spread_no_correlation():
         assert score([pair(1, 0, russian=0.5)], name)[0].value is None
 
 
+@pytest.mark.slow
 def test_the_interval_of_a_correlation_covers():
     """The mean of many draws is near enough to what the draws come from."""
     truth = score(mixed(20_000, 9), "mixing-r")[0].value

@@ -244,7 +244,7 @@ def test_too_long_texts_are_told_and_not_promised_again(tmp_path):
 def test_verify_sees_damaged_values(run, tmp_path):
     folder = tmp_path / "run"
     shutil.copytree(run.folder, folder)
-    for name in ("MANIFEST", "scores.json"):  # they would find it, too
+    for name in ("MANIFEST", "README.md", "scores.json"):  # they would find it, too
         (folder / name).unlink(missing_ok=True)
     path = folder / "logprobs.jsonl"
     rows = [json.loads(line) for line in path.read_text().splitlines()]

@@ -327,6 +327,7 @@ def test_outcomes_are_a_data_set_too(run, datasets):
     assert str(found.features["says"].dtype) == "bool" and found.features["sample"].dtype == "int64"
 
 
+@pytest.mark.slow
 def test_columns_of_the_data_may_hold_anything(run, datasets, tmp_path):
     """A column that is empty at first, or of mixed kinds, in a file of more than one block."""
     rows = [

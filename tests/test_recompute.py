@@ -172,6 +172,7 @@ def test_choices_that_were_asked_are_computed_again(tmp_path):
         assert found.figures == len(run.scores())
 
 
+@pytest.mark.slow
 def test_a_planted_review_is_computed_again_and_a_changed_end_is_named(tmp_path):
     folder = Path(shutil.copytree(GOLDEN / "stories", tmp_path / "run"))
     assert chain.again("stories", Run.open(folder), reviewed=True) == []

@@ -297,7 +297,7 @@ def test_copies_under_new_names_leave_the_value_and_narrow_no_less(seed):
 @given(SEEDS)
 def test_failed_requests_change_no_value_and_are_counted(seed):
     for name, table in tables(seed, 5):
-        if "status" not in table or metrics.find(name).unit == "templates":
+        if "status" not in table or metrics.find(name).unit == "templates" or name == "failed":
             continue
         more = table.head(3).assign(status="failed", sample=90)
         judged = [c for c in table if c not in (*NAMES, "status", "sample", "lang", "probe")]

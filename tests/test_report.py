@@ -303,6 +303,7 @@ def marked(tmp_path, monkeypatch):
     return run
 
 
+@pytest.mark.slow
 def test_redacted_no_word_of_the_server_no_folder_and_no_bias_type_is_left(marked, tmp_path):
     made = [tmp_path / "open", tmp_path / "shut", tmp_path / "again"]
     texts = []
@@ -357,6 +358,7 @@ def test_hostile_texts_are_only_texts(hostile):
     assert "{{ 7 * 7 }}" in text and "alert(1)" in "".join(found.text)
 
 
+@pytest.mark.slow
 def test_changed_replies_stand_side_by_side_and_are_only_texts(tmp_path, monkeypatch):
     data = tmp_path / "mine.jsonl"
     texts = [f"Cats are clever {HOSTILE[0]} {at}." for at in range(4)]
@@ -731,6 +733,7 @@ def test_models_of_one_name_are_not_mixed(tmp_path, monkeypatch):
     assert words.title(found) == "What one/m and two/m say about stereotypes, in English"
 
 
+@pytest.mark.slow
 def test_the_page_begins_with_whether_the_models_can_be_ranked(folders):
     one, other = folders["answers"], folders["other"]
     (lines,) = words.ranked(sources.load([one, other])).values()

@@ -410,6 +410,7 @@ def _end_and_die(folder: Path, steps: int) -> None:
     run.close()
 
 
+@pytest.mark.slow
 @posix
 def test_a_kill_while_sealing_leaves_the_old_seal_or_the_new_one(tmp_path: Path) -> None:
     counts = set()
@@ -439,6 +440,7 @@ def test_a_kill_while_sealing_leaves_the_old_seal_or_the_new_one(tmp_path: Path)
 # -- where the seal is named -------------------------------------------------------------------
 
 
+@pytest.mark.slow
 def test_tables_and_pages_name_the_seal(folder: Path, tmp_path: Path) -> None:
     name = f"seal:{Run.open(folder).seals()[-1].short}"
     for form in ("table", "csv", "json", "latex"):

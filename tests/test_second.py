@@ -746,6 +746,7 @@ def test_real_models_from_end_to_end(tmp_path: Path, monkeypatch, capsys) -> Non
     assert "all as stored" in genprobe("verify", tmp_path / "run", "--recompute")
 
 
+@pytest.mark.slow
 def test_a_run_whose_second_reader_is_on_the_same_server(tmp_path: Path, capsys) -> None:
     def answer(body):
         content = body["messages"][-1]["content"]

@@ -97,6 +97,7 @@ def test_memory_is_flat_with_512_in_flight(fault):
     assert peak < MOST
 
 
+@pytest.mark.slow
 @pytest.mark.skipif(not sys.platform.startswith("linux"), reason="reads /proc")
 @pytest.mark.parametrize("tail", ["", "\U0001f600"])
 def test_long_answers_within_the_limit_come_one_at_a_time(tail):
@@ -260,7 +261,7 @@ def test_wild_probabilities_are_a_broken_reply():
 # --- keys
 
 
-@pytest.mark.parametrize("fault", ["echo", "echo-error"])
+@pytest.mark.parametrize("fault", ["echo", pytest.param("echo-error", marks=pytest.mark.slow)])
 def test_what_a_server_repeats_of_a_secret_is_nowhere(fault, tmp_path):
     out = tmp_path / "run"
     for extra in ("", "x"):  # one makes the reply a text, the other the call of a tool
@@ -358,6 +359,7 @@ def house(tmp_path, one: Faulty, other: Faulty, more: str = "") -> tuple[str, ..
     return (*words, "--models", str(tmp_path / "models.toml"))
 
 
+@pytest.mark.slow
 def test_headers_of_a_model_go_to_its_server_only(tmp_path):
     with Faulty() as one, Faulty() as other:
         words = house(tmp_path, one, other)
@@ -401,6 +403,7 @@ def test_a_secret_that_is_given_once_goes_to_no_two_hosts(tmp_path, more, env, s
             assert other.seen[-1]["authorization"] == f"bearer {HOUSE.lower()}"
 
 
+@pytest.mark.slow
 def test_what_is_no_secret_goes_to_all(tmp_path):
     with Faulty() as one, Faulty() as other:
         done = command(*house(tmp_path, one, other), "--header", "X-Plain=here", HOUSE=HOUSE)

@@ -148,6 +148,7 @@ def test_a_whole_number_is_one_with_a_point_however_often_it_is_read() -> None:
         Judgment.from_json(line.replace(":1,", ":true,"))
 
 
+@pytest.mark.slow
 def test_cut_at_any_byte_nothing_is_lost_or_doubled(unsealed: Path) -> None:
     path = unsealed / "responses.jsonl"
     data = b"".join(path.read_bytes().splitlines(keepends=True)[:3])[:-20]

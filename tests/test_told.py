@@ -90,6 +90,7 @@ def test_domains_are_the_default_cells(run):
     assert {s.by["domain"] for s in scores if s.metric == "negrate"} == domains
 
 
+@pytest.mark.slow
 def test_a_review_corrects_what_the_judge_said(run, tmp_path):
     """Reviewers who call every second negative story positive halve the share."""
     out = tmp_path / "sample.csv"

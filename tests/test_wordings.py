@@ -744,6 +744,7 @@ def test_samples_and_runs_of_one_model_are_held_together(runs, monkeypatch, caps
 # --- planted effects
 
 
+@pytest.mark.slow
 def test_planted_wording_effects_are_recovered_and_a_wrong_truth_is_not(monkeypatch):
     from genprobe.engines.control import worded
     from genprobe.selftest import panel

@@ -175,7 +175,7 @@ def _joined(
 def _as_sent(row: Row) -> Row:
     """Return a row as it comes back, but for its history, which may have grown here."""
     text = json.dumps(row, ensure_ascii=False).encode("utf-8", "replace")
-    return {name: value for name, value in json.loads(text).items() if name != tables.HISTORY}
+    return {name: value for name, value in parsed(text).items() if name != tables.HISTORY}
 
 
 def _dumps(value: object, indent: int | None = 1) -> bytes:
