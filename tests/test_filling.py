@@ -1098,6 +1098,7 @@ def test_embeddings_of_any_folder(monkeypatch, said):
         return vectors / np.linalg.norm(vectors, axis=1, keepdims=True)
 
     monkeypatch.setattr(group, "_embedded", embed)
+    monkeypatch.setattr(group, "named", lambda model: model)
     rows, _ = group.run(said, group.Grouping(threshold=0.9, model="my-model"))
     assert len({row["group"] for row in rows}) == 3  # "not so emotional" is apart
     assert "model:my-model" in rows[0]["history"][-1]

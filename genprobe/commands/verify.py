@@ -85,7 +85,7 @@ def command(
             run.seal()
         found = _problems(run, where, recompute, quiet)
         if recompute:
-            found += _recomputed(run, where, reviewed, people, quiet)
+            found += _recomputed(run, where, reviewed, people, quiet, bool(found))
         wrong += found
         if sign and not found:
             run.sign_seal(sign)
@@ -148,15 +148,22 @@ def _sealed(run: Run, where: str, allowed: Path | None, found: bool, quiet: bool
 
 
 def _recomputed(
-    run: Run, where: str, reviewed: Path | None, people: Path | None, quiet: bool
+    run: Run, where: str, reviewed: Path | None, people: Path | None, quiet: bool, damaged: bool
 ) -> int:
     """Print which stored figures differ when they are computed again; return their number.
 
-    where: text that begins each line.
+    where: text that begins each line. damaged: whether problems were found in the records, so that
+    they may not fit together.
     """
     from genprobe.analysis import recompute as again
 
-    found = again.recompute(run, reviewed, people)
+    try:
+        found = again.recompute(run, reviewed, people)
+    except (LookupError, TypeError, ValueError, AttributeError, ArithmeticError):
+        if not damaged:
+            raise
+        click.echo(clean(f"{where}no figure computed again, because of the problems above"))
+        return 0
     for line in found.differences:
         click.echo(clean(f"{where}{line}"))
     agree = "all as stored" if not found.differences else "those above differ; score again"

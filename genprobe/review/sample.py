@@ -438,7 +438,8 @@ def _texts(runs: Sequence[Run], sample: Iterable[_Reply]) -> dict[str, tuple[str
 
 
 def _asked(request: Request) -> str:
-    return next(m["content"] for m in reversed(request.messages) if m["role"] == "user")
+    said = (m["content"] for m in reversed(request.messages) if m["role"] == "user")
+    return next(said, "")
 
 
 def _item(reply: _Reply) -> Row:
