@@ -409,7 +409,7 @@ def test_a_sound_instrument_passes(world):
         assert report.covered == sum(line.covered for line in report.lines)
 
 
-@pytest.mark.parametrize("lang", ["de", "zh-Hant"])
+@pytest.mark.parametrize("lang", ["de", "zh"])  # whose yes and no are not alike in number
 @pytest.mark.slow
 def test_one_language_read_wrong_is_found(world, lang):
     drawn = draw(world, 1)
