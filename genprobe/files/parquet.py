@@ -44,7 +44,7 @@ def rows(path: Path) -> Iterator[dict[str, Any]]:
             file = pq.ParquetFile(
                 door.reading(path), metadata=file.metadata, read_dictionary=sorted(texts)
             )
-    except (pa.ArrowException, OSError, ValueError) as error:
+    except (pa.ArrowException, OSError, ValueError, LookupError) as error:
         if "Exceeded size limit" in str(error):
             raise exceeded(path, "members") from None
         raise InputError(f"{path}: not a Parquet file ({first_line(error)})") from None
@@ -69,7 +69,7 @@ def rows(path: Path) -> Iterator[dict[str, Any]]:
                             raise exceeded(path, "unpacked")
                         done += len(found)
                         yield from found
-        except (pa.ArrowException, OSError, ValueError, OverflowError) as error:
+        except (pa.ArrowException, OSError, ValueError, LookupError, OverflowError) as error:
             raise InputError(
                 f"{path}, after row {done}: damaged Parquet ({first_line(error)})"
             ) from None
