@@ -517,7 +517,7 @@ def test_the_command_tests(run, tmp_path):
     mean = rows["endorsed", None]
     assert mean.n == rows["F", "lang"].n and 0 < mean.low < mean.value < mean.high < 1
     assert mean.n + sum(mean.excluded.values()) == 2 * 12 * 2
-    assert rows["clustered-p", "lang"].signature.startswith("metric:endorsed/2+anova2-wild9999s1|")
+    assert rows["clustered-p", "lang"].signature.startswith("metric:endorsed/3+anova2-wild9999s1|")
     assert rows["holm-p", "lang"].n == 3
     assert {s.by["assumption"] for s in found if "assumption" in s.by} == {
         *("normal residuals", "equal variances", "independent values")

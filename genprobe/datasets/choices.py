@@ -253,8 +253,9 @@ def _number(value: object, name: str, count: int, at: str) -> int | None:
     text = cell_text(value)
     if not text:
         return None
-    if text.removesuffix(".0").isdecimal() and int(text.removesuffix(".0")) < count:
-        return int(text.removesuffix(".0"))
+    digits = text.removesuffix(".0")
+    if digits.isdecimal() and len(digits) < 10 and int(digits) < count:
+        return int(digits)
     raise InputError(f"{at}: {name} is {text[:40]!r}; give the number of an option, counted from 0")
 
 

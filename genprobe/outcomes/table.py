@@ -77,8 +77,19 @@ def outcomes(run: Readable, scorers: Sequence[str] = ()) -> pd.DataFrame:
 
     A judge that has not judged the run has no columns; replies that it has not judged have empty
     cells. Raises InputError if the pack of the run has another version here (it defines what an
-    answer means), RunError for a request about an unknown statement.
+    answer means), RunError for a request about an unknown statement, and for records that do not
+    fit together.
     """
+    try:
+        return _joined(run, scorers)
+    except (ArithmeticError, AttributeError, LookupError, TypeError, ValueError) as error:
+        raise RunError(
+            f"the records do not fit together ({type(error).__name__}); `genprobe verify` tells "
+            "which were changed"
+        ) from error
+
+
+def _joined(run: Readable, scorers: Sequence[str]) -> pd.DataFrame:
     if run.spec.pack == preferences.PACK:
         return preferences.outcomes(run, scorers)
     if run.spec.pack == frames.PACK:
