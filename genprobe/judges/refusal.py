@@ -35,6 +35,7 @@ argues.
 
 from __future__ import annotations
 
+import bisect
 import functools
 import re
 from pathlib import Path
@@ -151,7 +152,7 @@ class _Said:
 
     def place(self, at: int) -> int:
         """Count the words of a word's sentence that stand before it."""
-        return at - self.sentences.index(self.sentences[at])
+        return at - bisect.bisect_left(self.sentences, self.sentences[at])
 
 
 class RefusalJudge:
