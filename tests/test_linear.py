@@ -279,7 +279,9 @@ def test_a_long_reply_is_read_in_linear_time(made, name):
     assert too_slow(work, TEXTS, LONG) == {}
     part = [*TEXTS.items()][JUDGES.index(name) % 4 :: 4]  # a megabyte takes about a second each
     spent = {text: seconds(work, make(MEGABYTE)) for text, make in part}
-    assert {text: took for text, took in spent.items() if took > 10} == {}, "a second or two is meant"
+    assert {text: took for text, took in spent.items() if took > 10} == {}, (
+        "a second or two is meant"
+    )
 
 
 @pytest.mark.slow

@@ -475,7 +475,7 @@ def write_answers(source: str | Path, tool: str, pack: collect.Pack, out: str | 
             one[head] = cell_text(row.get(column))
         one.setdefault("genprobe_ids", []).append(row["id"])
         one.setdefault("genprobe_order", []).append(f"{row['domain']}__{row['task']}__{turn}")
-        one["genprobe_history"] = json.dumps(row["history"], ensure_ascii=False)
+        one["genprobe_history"] = json.dumps(row.get(tables.HISTORY, []), ensure_ascii=False)
     for one in people.values():
         one["genprobe_ids"] = " ".join(one["genprobe_ids"])
         one["genprobe_order"] = " ".join(one["genprobe_order"])
