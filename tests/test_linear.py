@@ -9,13 +9,16 @@ import dataclasses
 import gc
 import json
 import shutil
+import sys
 import time
+import unicodedata
 from contextlib import contextmanager
 
 import commands_of_files as files
 import pytest
 import sample
 
+from genprobe import text
 from genprobe.judges import Item
 from genprobe.resources import registry
 from genprobe.runs.run import Run
@@ -423,3 +426,10 @@ def test_runs_are_read_in_linear_time(tmp_path, words):
     case = files.Case(words, "", ())
     work, _, _ = command(case, {}, tmp_path)
     assert too_slow(work, {"replies": make}, [200, 400, 800]) == {}
+
+
+def test_marks_that_normalisation_sorts_are_cut_off():
+    """Sorting takes quadratic time, so no more than 30 marks in a row are kept, of any script."""
+    for mark in filter(unicodedata.combining, map(chr, range(sys.maxunicode + 1))):
+        for normalise in (text.nfc, text.visible):
+            assert len(normalise("a" + mark * 200)) <= 3 * 31, ascii(mark)

@@ -76,6 +76,7 @@ def write(
     if tool != "label-studio" and out.suffix.lower() not in (".jsonl", ".ndjson"):
         raise InputError(f"{out}: {tool} reads lines of JSON; name a file that ends in .jsonl")
     sent, codes = (rows, dict[str, str]()) if keep_about else _hidden(rows)
+    private = any(map(people.names_somebody, sent))
     lines: list[Row] = []
     for item in items:
         whole = json.dumps([sent[at] for at in item.rows], ensure_ascii=False)
@@ -86,7 +87,7 @@ def write(
     heads = {name: q.text.get(items[0].lang) or q.text["en"] for name, q in asked.questions.items()}
     if tool == "label-studio":
         tasks = [{"data": line} for line in lines]
-        replace_bytes(out, [_dumps(tasks)])
+        replace_bytes(out, [_dumps(tasks)], private)
         config = _beside(out, "xml")
         replace_bytes(config, [_label_studio(labels, heads, several).encode("utf-8")])
         return [out, config]
@@ -95,9 +96,9 @@ def write(
         made = [
             {"text": one["text"], "label": [], "item": one["id"], _ROW: one[_ROW]} for one in lines
         ]
-        replace_bytes(out, [_dumps(line, None) for line in made])
+        replace_bytes(out, [_dumps(line, None) for line in made], private)
         return [out]
-    replace_bytes(out, [_dumps(line, None) for line in lines])
+    replace_bytes(out, [_dumps(line, None) for line in lines], private)
     config = _beside(out, "yaml")
     replace_bytes(config, [_potato(out, labels, heads, several).encode("utf-8")])
     return [out, config]

@@ -407,7 +407,8 @@ def export(
         langs = dict.fromkeys(item.lang for item in found if item.lang in questions.guide)
         said = [questions.guide[lang].strip() for lang in langs or ["en"]]
         sheets.write_new(path, ("\n\n".join(said) + "\n").encode("utf-8-sig"))
-    disk.replace_bytes(key_path, [json.dumps(key | {"rows": codes}, indent=1).encode() + b"\n"])
+    data = json.dumps(key | {"rows": codes}, indent=1).encode() + b"\n"
+    disk.replace_bytes(key_path, [data], private=True)  # ids of rows hold codes of respondents
     return [*paths, *guide, key_path]
 
 
