@@ -465,7 +465,7 @@ def test_killed_it_goes_on_and_asks_nothing_twice(tmp_path):
                 break
         stored = list(Run.open(folder).responses())
         answered = Counter(body for body, what in server.log if what == "answered")
-    assert kills == 3 and len(stored) == len({r.request for r in stored}) == 288
+    assert kills == 3 and len(stored) == len({r.request for r in stored}) == 720
     assert Run.open(folder).verify() == []
     # Asked again were at most those that were in flight when it was killed, or read and not yet
     # stored, as on a busy machine some are.

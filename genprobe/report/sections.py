@@ -14,7 +14,7 @@ from genprobe import metrics, tasks
 from genprobe.analysis import compare, components, flips, matrix, paradigm_runs, significance
 from genprobe.analysis.paired import fits
 from genprobe.analysis.ranking import hides
-from genprobe.errors import GenprobeError
+from genprobe.errors import GenprobeError, InputError
 from genprobe.metrics.negrate import FEWEST, not_told
 from genprobe.records import Score
 from genprobe.report.changes import Changes, of_runs
@@ -484,8 +484,12 @@ class Sections:
         if not names:
             return
         apart = [first, *across]
+        try:
+            paired = _paired(one, other, apart, names)
+        except InputError:
+            return  # in no cell does a unit count
         made = table(
-            [s for s in _paired(one, other, apart, names) if s.metric == "difference"],
+            [s for s in paired if s.metric == "difference"],
             [first],
             ["of", *across],
             caption=f"{who}, by {HEADS[first].lower()}",

@@ -325,12 +325,11 @@ def _figures(measured: Run) -> dict[tuple[str, str], float | None]:
 
 def _planted(lang: str, stance: str) -> str:
     """Write a text with a known stance, from phrases in the files of its language."""
-    language = packs.load_language(lang)
     own = packs.read_toml(registry.PROMPTS / "stance" / f"{lang}.toml")
     phrase = {
         "for": own["for"][0],
         "against": own["against"][0],
-        "refusal": language.words["refusal"][1],
+        "refusal": packs.read_toml(registry.PROMPTS / "refusal" / f"{lang}.toml")["refuses"][0],
     }
     wanted = ("for", "against") if stance == "both" else (stance,)
     return ". ".join(plain_phrases(phrase[side])[0][0] for side in wanted) + "."
