@@ -537,7 +537,11 @@ def test_the_command_tests(run, tmp_path):
     pair = {s.metric: s for s in scores(run, other, "--power", "5")}
     assert single["statements-needed"].by["b"] == "another" and single["power"].n == 6
     assert pair["power"].n == 6  # of twelve statements: an original and its contrast are one
-    assert single["statements-needed"].value > 0 < pair["statements-needed"].value
+    # No difference varies, so the units of a statement count as one: variance d - d², and Guenther's
+    # correction of the normal quantiles.
+    z, d = sum(theirs.norm.ppf((0.975, 0.8))), 0.05
+    assert pair["statements-needed"].value == math.ceil(z**2 * (d - d**2) / d**2 + 1.96**2 / 2)
+    assert single["statements-needed"].low <= single["statements-needed"].value
     assert 0 < single["power"].value < single["detectable"].value * 3
     said = "independent of it, as one run cannot show more"
     assert said in compared(run, "--power", "5")
