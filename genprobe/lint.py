@@ -386,7 +386,7 @@ def _text(value: str, language: inputs.Language, latin: bool = False) -> Iterato
 
     latin: also allow Latin letters, as words of any script are sometimes typed in them.
     """
-    if value != unicodedata.normalize("NFC", value):
+    if value != text.nfc(value):
         yield "not in Unicode normal form C"
     hidden = {
         f"U+{ord(c):04X}"

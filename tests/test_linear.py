@@ -13,6 +13,7 @@ import sys
 import time
 import unicodedata
 from contextlib import contextmanager
+from pathlib import Path
 
 import commands_of_files as files
 import pytest
@@ -173,7 +174,17 @@ TEXTS |= {
             "I agree ",
             "I don't ",
         ),
-        *("As an AI ", "sorry, but ", "user: ", "assistant\n", "assistant ", "Question: ", "### "),
+        *(
+            "As an AI ",
+            "I cannot help you ",
+            "I cannot discuss it but here is ",
+            "sorry, but ",
+            "user: ",
+            "assistant\n",
+            "assistant ",
+            "Question: ",
+            "### ",
+        ),
         *(
             "e\u0301",
             "a\u0301\u0323",
@@ -196,6 +207,8 @@ TEXTS |= {
     "two kinds of thought": over("<think>a<thought>", "</think>b</thought>"),
     "brackets that open, then close": over("(", ")"),
     "quotes that open, then close": over("«", "»"),
+    "one letter with marks": lambda size: "a" + "\u0301\u0323" * (size // 2),
+    "one letter with marks of another script": lambda size: "a" + "\u0731\u0730" * (size // 2),
     "one quote": lambda size: '"' + "a " * (size // 2),
     "one word": lambda size: "a" * size,
     "an address": lambda size: "http://" + "a." * (size // 2),
@@ -433,3 +446,20 @@ def test_marks_that_normalisation_sorts_are_cut_off():
     for mark in filter(unicodedata.combining, map(chr, range(sys.maxunicode + 1))):
         for normalise in (text.nfc, text.visible):
             assert len(normalise("a" + mark * 200)) <= 3 * 31, ascii(mark)
+
+
+# Quadratic in marks in a row: called on single characters and on the words of packs alone.
+NORMALIZE = {"judges/choosing/spelling.py", "judges/classifiers/linear.py", "render/latex.py"} | {
+    "judges/classifiers/story.py",
+    "text/__init__.py",
+}
+
+
+def test_texts_of_any_length_are_normalised_by_one_room():
+    root = Path(text.__file__).parents[1]
+    raw = {
+        path.relative_to(root).as_posix()
+        for path in root.rglob("*.py")
+        if "unicodedata.normalize(" in path.read_text("utf-8")
+    }
+    assert raw == NORMALIZE, "use text.nfc or text.nfkc"

@@ -38,6 +38,7 @@ from genprobe.metrics import Measure, declare
 from genprobe.records import JSON, Score
 from genprobe.render.scores import Scores
 from genprobe.runs.spec import file_signer
+from genprobe.text import nfc
 
 VERSION = "1"
 ORDER = 4
@@ -76,7 +77,7 @@ def run(
         if not code:
             raise InputError(f"{source}: no language; give a column 'lang', or --lang")
         cell = tuple(cell_text(row.get(one)) for one in by)
-        text = unicodedata.normalize("NFC", cell_text(row.get(name)))
+        text = nfc(cell_text(row.get(name)))
         cells.setdefault(cell, []).append((text, tables.language(code)))
     scorer = _Homogeneity(model) if model else None
     scores = []
@@ -133,7 +134,7 @@ def _measure(
 
 def tokens(text: str, lang: str) -> list[str]:
     """Split a text into case-folded words; into characters in a language without spaces."""
-    folded = unicodedata.normalize("NFC", text).casefold()
+    folded = nfc(text).casefold()
     if lang in _CHARACTERS:
         return [sign for sign in folded if sign.isalnum()]
     # A combining mark belongs to its letter, but Indic vowel signs are no word characters to `re`.

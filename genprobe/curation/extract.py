@@ -14,7 +14,6 @@ from __future__ import annotations
 
 import functools
 import re
-import unicodedata
 from collections.abc import Iterator, Sequence
 from dataclasses import dataclass
 from pathlib import Path
@@ -26,6 +25,7 @@ from genprobe.files import Row
 from genprobe.files.cells import cell_text
 from genprobe.linguistics import contradict
 from genprobe.resources import packs, registry
+from genprobe.text import nfc
 
 VERSION = "1"
 FOLDER = "extraction"
@@ -215,7 +215,7 @@ def extract(sentence: str, rules: Rules, kind: str = "") -> Extraction:
     """
     text = sentence.strip().translate(rules.letters)
     if not rules.published:
-        text = " ".join(unicodedata.normalize("NFC", text).replace("’", "'").split())
+        text = " ".join(nfc(text).replace("’", "'").split())
         for pattern in rules.strip:
             text = pattern.sub("", text).strip()
     for why, pattern in rules.exclude:

@@ -22,7 +22,6 @@ is not, that have a text at or above the threshold.
 from __future__ import annotations
 
 import re
-import unicodedata
 from collections import defaultdict
 from collections.abc import Callable, Iterator, Sequence
 from dataclasses import dataclass
@@ -39,7 +38,7 @@ from genprobe.linguistics import identify, negated
 from genprobe.records import digest
 from genprobe.resources import registry
 from genprobe.resources.packs import language_code
-from genprobe.text import HAN, many
+from genprobe.text import HAN, many, nfc
 
 if TYPE_CHECKING:
     import numpy as np
@@ -257,7 +256,7 @@ def _prepare(
 
 
 def _plain(value: object) -> str:
-    return " ".join(unicodedata.normalize("NFC", cell_text(value)).casefold().split())
+    return " ".join(nfc(cell_text(value)).casefold().split())
 
 
 def _polarities(

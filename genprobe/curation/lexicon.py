@@ -10,7 +10,6 @@ from __future__ import annotations
 import dataclasses
 import functools
 import re
-import unicodedata
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field
 from pathlib import Path
@@ -22,6 +21,7 @@ from genprobe.files.cells import cell_list, cell_text
 from genprobe.linguistics import articles
 from genprobe.linguistics.articles import GENDERS
 from genprobe.resources import packs, registry
+from genprobe.text import nfc
 
 FOLDER = "lexicon"
 # Cases, and forms that are tagged like cases: OBL, before a postposition; EZ (ezafe), of a Persian
@@ -296,7 +296,7 @@ def lacking(words: Lexicon) -> list[str]:
 
 def _fillers(row: Mapping[str, Any], where: str) -> list[Filler]:
     """Read a phrase; one that fits several slots is a filler of each."""
-    phrase = unicodedata.normalize("NFC", cell_text(row.get("phrase")))
+    phrase = nfc(cell_text(row.get("phrase")))
     slots_of = [frozenset(slot.split("+")) for slot in cell_list(row.get("slot"))]
     odd = [name for slot in slots_of for name in slot if name not in slot_names()]
     number = cell_text(row.get("number")).lower() or "sg"

@@ -23,6 +23,7 @@ from genprobe.files import Row
 from genprobe.files.cells import Notes
 from genprobe.records import Statement
 from genprobe.resources import packs, registry
+from genprobe.text import nfc
 
 REASONS = ("no slot", "case or punctuation", "a slot that is not marked", "words outside the slots")
 
@@ -111,7 +112,7 @@ def _take_apart(statements: Sequence[Statement]) -> tuple[list[_Taken], Counter[
     taken: list[_Taken] = []
     reasons: Counter[str] = Counter()
     for statement in statements:
-        template = unicodedata.normalize("NFC", str(statement.extra["templates"]).strip())
+        template = nfc(str(statement.extra["templates"]).strip())
         if why := reason(template, statement.text):
             reasons[why] += 1
             continue

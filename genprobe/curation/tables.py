@@ -11,7 +11,6 @@ import io
 import json
 import os
 import re
-import unicodedata
 import zipfile
 from collections import Counter
 from collections.abc import Iterable, Mapping, Sequence
@@ -26,6 +25,7 @@ from genprobe.files.disk import replace_bytes
 from genprobe.limits import parsed
 from genprobe.records import digest
 from genprobe.resources import packs
+from genprobe.text import nfc
 
 HISTORY = "history"
 _EPOCH = (1980, 1, 1, 0, 0, 0)  # date of every part of a workbook
@@ -124,7 +124,7 @@ def row_language(row: Row, default: str, where: str) -> str:
 
 def row_text(row: Row, column: str, where: str) -> str:
     """Return the template of a row, in NFC. Raises InputError if it is empty."""
-    text = unicodedata.normalize("NFC", cell_text(row.get(column)))
+    text = nfc(cell_text(row.get(column)))
     if not text:
         raise InputError(f"{where}: the template is empty")
     return text

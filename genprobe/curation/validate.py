@@ -16,7 +16,6 @@ import functools
 import json
 import random
 import re
-import unicodedata
 import warnings
 from collections import Counter, defaultdict
 from collections.abc import Callable, Iterable, Mapping, Sequence
@@ -33,6 +32,7 @@ from genprobe.limits import parsed
 from genprobe.outcomes import votes as ballots
 from genprobe.records import digest, fits
 from genprobe.resources import packs, registry
+from genprobe.text import nfkc
 from genprobe.text.display import alike
 
 VERSION = "1"
@@ -242,7 +242,7 @@ def published(questions: Questions, folder: str | Path) -> tuple[Questions, list
 
 
 def _fold(text: str) -> str:
-    text = unicodedata.normalize("NFKC", alike(text))
+    text = nfkc(alike(text))
     return " ".join(text.casefold().split()).strip(" .,;:!")
 
 

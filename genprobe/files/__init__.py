@@ -18,7 +18,6 @@ import os
 import re
 import stat
 import sys
-import unicodedata
 from collections.abc import Iterable, Iterator, Mapping, Sequence
 from pathlib import Path
 from typing import IO, TYPE_CHECKING, Any
@@ -26,7 +25,7 @@ from typing import IO, TYPE_CHECKING, Any
 from genprobe.errors import InputError, NoRows
 from genprobe.files import door, parquet, people
 from genprobe.limits import exceeded, limit, parsed
-from genprobe.text import many
+from genprobe.text import many, nfc
 
 if TYPE_CHECKING:
     import pandas as pd
@@ -222,7 +221,7 @@ def _read_csv(path: Path) -> Iterator[tuple[int, Row]]:
                 need_short_fields(f"{path}, line {line}", cells)
             size = 0
             if not header:
-                header = [unescape(unicodedata.normalize("NFC", c.strip())) for c in cells]
+                header = [unescape(nfc(c.strip())) for c in cells]
                 twice = _repeated(header)
                 if twice is not None:
                     raise InputError(f"{path}, line {line}: two columns are called {twice!r}")

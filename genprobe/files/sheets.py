@@ -13,7 +13,6 @@ from __future__ import annotations
 import csv
 import io
 import re
-import unicodedata
 from collections.abc import Iterable, Sequence
 from dataclasses import dataclass
 from pathlib import Path
@@ -21,7 +20,7 @@ from pathlib import Path
 from genprobe.errors import InputError
 from genprobe.files import allow_fields, csv_error, door, need_short_fields, workbooks
 from genprobe.records import digest
-from genprobe.text import nfc
+from genprobe.text import nfc, nfkc
 
 # The most that a cell holds, in UTF-16 units and in lines. Excel takes 32,767 units and 253 line
 # breaks; LibreOffice breaks a line of a multi-line cell after 16,367 units. These limits leave room
@@ -180,7 +179,7 @@ def _is_zip(path: Path) -> bool:
 
 def head_key(head: str) -> str:
     """Normalise the name of a column: case, width and spaces."""
-    return " ".join(unicodedata.normalize("NFKC", head).casefold().split())
+    return " ".join(nfkc(head).casefold().split())
 
 
 def _decoded(path: Path) -> str:

@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import functools
-import unicodedata
 from collections.abc import Iterator
 from dataclasses import dataclass
 from pathlib import Path
@@ -11,6 +10,7 @@ from typing import Any
 
 from genprobe.errors import InputError
 from genprobe.resources import packs, registry
+from genprobe.text import nfkc
 
 SHOWN = ("lang", "asked", "reply")  # the columns of a sheet between `row` and the questions
 
@@ -79,4 +79,4 @@ def _translated(question: str, answer: str) -> Iterator[str]:
 
 
 def _fold(text: str) -> str:
-    return " ".join(unicodedata.normalize("NFKC", text).casefold().split()).strip(" .,;:!\"'«»“”()")
+    return " ".join(nfkc(text).casefold().split()).strip(" .,;:!\"'«»“”()")

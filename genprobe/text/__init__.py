@@ -74,10 +74,21 @@ _TOO_MANY = re.compile(rf"({_IN_A_ROW}{{30}}){_IN_A_ROW}+")
 
 
 def nfc(text: str) -> str:
-    """Normalise a text to NFC. Of more than 30 combining marks in a row, the first 30 are kept."""
-    if text.isascii():
-        return text
-    return unicodedata.normalize("NFC", _TOO_MANY.sub(r"\1", text) if len(text) > 60 else text)
+    """Normalise a text to NFC. Of more than 30 combining marks in a row, the first 30 are kept.
+
+    Elsewhere than in this room, text of any length is normalised by this function or `nfkc`:
+    `unicodedata.normalize` takes time quadratic in the number of marks in a row.
+    """
+    return text if text.isascii() else unicodedata.normalize("NFC", _few_marks(text))
+
+
+def nfkc(text: str) -> str:
+    """Normalise a text to NFKC. Of more than 30 combining marks in a row, the first 30 are kept."""
+    return text if text.isascii() else unicodedata.normalize("NFKC", _few_marks(text))
+
+
+def _few_marks(text: str) -> str:
+    return _TOO_MANY.sub(r"\1", text) if len(text) > 60 else text
 
 
 def visible(text: str) -> str:
@@ -87,10 +98,8 @@ def visible(text: str) -> str:
     """
     if text.isascii():
         return text
-    if len(text) > 60:
-        text = _TOO_MANY.sub(r"\1", text)
     # Replaced before NFKC, which would turn an acute accent into a space and a combining mark.
-    text = unicodedata.normalize("NFKC", text.replace("´", "'"))
+    text = nfkc(text.replace("´", "'"))
     if _INVISIBLE.search(text):
         text = _INVISIBLE.sub("", text)
     # On short texts, several calls of str.replace are faster than one of str.translate.
@@ -395,7 +404,7 @@ def _loose_echo(prompt: str, response: str, start: int) -> int:
     first, second = prompt.lstrip()[:1], response[start : start + 50].lstrip()[:1]
     if unicodedata.normalize("NFKD", first)[:1] != unicodedata.normalize("NFKD", second)[:1]:
         return 0  # the usual case: no echo
-    want = [c for c in unicodedata.normalize("NFKD", prompt) if not c.isspace()]
+    want = [c for c in unicodedata.normalize("NFKD", _few_marks(prompt)) if not c.isspace()]
     if not want:
         return 0
     i, at = 0, start

@@ -9,6 +9,8 @@ from __future__ import annotations
 import re
 import unicodedata
 
+from genprobe.text import nfc
+
 LONGEST = 80  # most letters of a name that are shown
 _LONGEST = 40  # most columns of a terminal that a name may fill
 
@@ -38,7 +40,7 @@ def alike(text: str) -> str:
     """
     if text.isascii() and text.isprintable():
         return text.strip()
-    return unicodedata.normalize("NFC", re.sub("[\u00a0\u202f]", " ", clean(text))).strip()
+    return nfc(re.sub("[\u00a0\u202f]", " ", clean(text))).strip()
 
 
 def wide(text: str) -> int:

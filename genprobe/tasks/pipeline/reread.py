@@ -13,7 +13,7 @@ from genprobe.records import Judgment
 from genprobe.resources import registry
 from genprobe.runs.run import Run
 from genprobe.tasks.pipeline.judge import items_of, judgments_of
-from genprobe.text import many
+from genprobe.text import many, nfkc
 
 SHOWN = 20  # most differences of one judge that are listed; the rest are counted
 # Judges whose evidence is always words of the reply, in the spelling of the reply.
@@ -131,5 +131,5 @@ def _text(item: Item) -> str:
 
 def _letters(text: str) -> str:
     """Return the letters, signs and digits of a text, so that spaces and case do not count."""
-    folded = unicodedata.normalize("NFKC", text).casefold()
+    folded = nfkc(text).casefold()
     return "".join(c for c in folded if unicodedata.category(c)[0] in "LMN")
