@@ -107,9 +107,8 @@ def test_long_answers_within_the_limit_come_one_at_a_time(tail):
     bodies = iter([{"choices": [{"message": {"content": "Yes."}}]}])
     with Faulty(answer=lambda _: next(bodies, (200, body))) as server:
         kinds, peak = asked(server, 3)
-    assert kinds == {"response": 3}
-    # One is read (its body, as text, and the reply) while the one before is handed on.
-    assert peak < MOST + (300 if tail else 0)
+    assert kinds == {"too-large": 3}  # beyond the limit `reply`
+    assert peak < MOST
 
 
 @pytest.mark.parametrize("fault", HARM)

@@ -13,6 +13,7 @@ from collections.abc import Callable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, field
 from typing import Any, Protocol
 
+from genprobe.limits import exceeded, limit
 from genprobe.records import Failure, LogProb, Request, Response
 
 
@@ -131,3 +132,10 @@ class Scorer(Protocol):
         ...
 
     def close(self) -> None: ...
+
+
+def short_enough(response: Response) -> Response | Failure:
+    """Return a response, or a Failure instead of one that is beyond the limit `reply`."""
+    if len(response.text) + len(response.reasoning or "") <= limit("reply"):
+        return response
+    return Failure(response.request, "too-large", str(exceeded("the reply", "reply")), 1)

@@ -170,8 +170,13 @@ def large() -> asyncio.Semaphore:
     return asyncio.Semaphore(max(1, limit("flight") // (WEIGHT * limit("body"))))
 
 
-async def read(reply: aiohttp.ClientResponse, large: asyncio.Semaphore) -> Answer:
-    """Read an answer in parts and unpack it. large: taken once it is longer than PART.
+async def read(
+    reply: aiohttp.ClientResponse, large: asyncio.Semaphore, turn: contextlib.AsyncExitStack
+) -> Answer:
+    """Read an answer in parts and unpack it.
+
+    large: taken once it is longer than PART, and kept until `turn` ends: what is made of a long
+    answer takes more memory than its body.
 
     Raises InputError beyond the limit `body`, Trouble if the body cannot be unpacked.
     """
@@ -179,17 +184,16 @@ async def read(reply: aiohttp.ClientResponse, large: asyncio.Semaphore) -> Answe
     if (reply.content_length or 0) > most:
         raise exceeded("the answer", "body")
     body = bytearray()
-    async with contextlib.AsyncExitStack() as turn:
-        async for piece in _unpacked(reply):
-            if len(body) <= PART < len(body) + len(piece):
-                await turn.enter_async_context(large)
-            body += piece
-            if len(body) > most:
-                body.clear()  # the error's traceback holds it
-                raise exceeded("the answer", "body")
-            if len(body) > PART:
-                await asyncio.sleep(0)  # unpacking need not wait, and others want their turn
-        return Answer(reply.status, reply.headers, body)
+    async for piece in _unpacked(reply):
+        if len(body) <= PART < len(body) + len(piece):
+            await turn.enter_async_context(large)
+        body += piece
+        if len(body) > most:
+            body.clear()  # the error's traceback holds it
+            raise exceeded("the answer", "body")
+        if len(body) > PART:
+            await asyncio.sleep(0)  # unpacking need not wait, and others want their turn
+    return Answer(reply.status, reply.headers, body)
 
 
 @contextlib.contextmanager
@@ -247,10 +251,11 @@ async def _get(url: str, headers: Mapping[str, str], times: Times) -> Answer:
     )
     async with session(url, times) as client:
         with limited():
-            async with client.get(
-                url, headers=headers, allow_redirects=False, proxy=proxy(url)
-            ) as reply:
-                return await read(reply, large())
+            async with (
+                contextlib.AsyncExitStack() as turn,
+                client.get(url, headers=headers, allow_redirects=False, proxy=proxy(url)) as reply,
+            ):
+                return await read(reply, large(), turn)
 
 
 def get(url: str, headers: Mapping[str, str], times: Times) -> Answer:
@@ -397,14 +402,17 @@ class Work:
             raise self._over
         try:
             with limited():
-                async with self._session.post(
-                    url,
-                    data=body.encode("ascii"),
-                    headers=self._headers,
-                    allow_redirects=False,
-                    proxy=self._proxy,
-                ) as reply:
-                    found = self._checked(await read(reply, self._large))
+                async with (
+                    contextlib.AsyncExitStack() as turn,
+                    self._session.post(
+                        url,
+                        data=body.encode("ascii"),
+                        headers=self._headers,
+                        allow_redirects=False,
+                        proxy=self._proxy,
+                    ) as reply,
+                ):
+                    found = self._checked(await read(reply, self._large, turn))
         except EngineError as error:
             self._over = error  # no other request can succeed
             raise

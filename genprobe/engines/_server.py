@@ -17,7 +17,7 @@ from urllib.parse import urlsplit
 
 import aiohttp
 
-from genprobe.engines import Options, Sampling, _http
+from genprobe.engines import Options, Sampling, _http, short_enough
 from genprobe.engines._http import Answer, Times, Trouble
 from genprobe.errors import EngineError, GenprobeError, InputError
 from genprobe.files import bodies
@@ -514,7 +514,7 @@ class Server:
             if all(text not in o for o in request.options.values()):
                 detail = f"the reply is no option: {text[:80]!r}"
                 return Failure(request.id, "unconstrained", detail, 1)
-        return Response(
+        response = Response(
             request=request.id,
             text=text,
             finish=said.finish,
@@ -527,6 +527,7 @@ class Server:
             model=said.model,
             fingerprint=said.fingerprint,
         )
+        return short_enough(response)  # before the next answer is read
 
     def readings(
         self, rows: Sequence[Sequence[int]], found: Mapping[str, Any], echo: bool = False

@@ -574,6 +574,7 @@ class _Session:
             try:
                 with _http.limited():
                     async with (
+                        contextlib.AsyncExitStack() as turn,
                         self.gate,
                         self.client.post(
                             url,
@@ -583,7 +584,7 @@ class _Session:
                             proxy=self.proxy,
                         ) as reply,
                     ):
-                        found = await _http.read(reply, self.large)
+                        found = await _http.read(reply, self.large, turn)
                 text = self.clean(found.text)
                 said = {"status": found.status, "text": text, "attempts": attempt}
                 if found.status not in (408, 409, 425, 429, 529) and found.status < 500:

@@ -7,9 +7,8 @@ from collections import Counter, deque
 from collections.abc import Callable, Mapping
 from typing import NamedTuple
 
-from genprobe.engines import Engine, Sampling
+from genprobe.engines import Engine, Sampling, short_enough
 from genprobe.errors import Caution, EngineError
-from genprobe.limits import exceeded, limit
 from genprobe.records import Failure, LogProb, Request, Response
 from genprobe.runs.run import Run
 from genprobe.tasks.pipeline import Note, Progress
@@ -46,16 +45,6 @@ def _now(record: Response | LogProb | Failure) -> Response | LogProb | Failure:
     """Return the record with the current time in it."""
     at = time.strftime("%Y-%m-%dT%H:%M:%SZ", time.gmtime())
     return type(record)(**{**vars(record), "at": at})
-
-
-def _short(record: Response | LogProb | Failure) -> Response | LogProb | Failure:
-    """Return the record, or a Failure instead of a reply that is beyond the limit `reply`."""
-    long = isinstance(record, Response) and (
-        len(record.text) + len(record.reasoning or "") > limit("reply")
-    )
-    if not long:
-        return record
-    return Failure(record.request, "too-large", str(exceeded("the reply", "reply")), 1)
 
 
 def unanswered(run: Run) -> str:
@@ -105,7 +94,7 @@ def generate(
             decode = waiting.pop(record.request)
             if not isinstance(record, Failure | (Response if decode in WRITTEN else LogProb)):
                 raise EngineError(f"engine {name!r} answered {record.request} with another kind")
-            record = _short(record)
+            record = short_enough(record) if isinstance(record, Response) else record
             run.append(record if recorded else _now(record))
             if isinstance(record, Failure):
                 kinds[record.kind] += 1
