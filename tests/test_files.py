@@ -253,6 +253,19 @@ def test_damaged_parquet(tmp_path):
         list(read_rows(path))
 
 
+def test_parquet_whose_columns_do_not_fit_together(tmp_path):
+    """Of such a column, pyarrow ends the process when it is asked where its pages stand."""
+    path = tmp_path / "x.parquet"
+    write_rows(path, [{"a": "yes"}, {"a": "no"}])
+    text = bytes([0x15, 12, 0x25, 2, 0x18])  # in the schema: bytes, optional, and a name
+    assert path.read_bytes().count(text) == 1
+    path.write_bytes(path.read_bytes().replace(text, bytes([0x15, 12, 0x25, 0, 0x18])))
+    code = "import sys; from genprobe.files import read_rows; list(read_rows(sys.argv[1]))"
+    done = subprocess.run([sys.executable, "-c", code, path], capture_output=True, text=True)
+    assert done.returncode == 1, done.stderr
+    assert "InputError" in done.stderr and "after row 0: damaged Parquet" in done.stderr
+
+
 def test_parquet_with_one_name_twice(tmp_path):
     pa = pytest.importorskip("pyarrow")
     import pyarrow.parquet as pq

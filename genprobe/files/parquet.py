@@ -38,13 +38,20 @@ def rows(path: Path) -> Iterator[dict[str, Any]]:
 
     try:
         with door.reading(path) as source:
-            _need_short_foot(path, source)
+            foot = _foot(path, source)
             file = pq.ParquetFile(source, thrift_container_size_limit=limit("members"))
-            texts, groups = _looked_over(path, source, file)
+            texts, groups = _looked_over(path, source, file, foot)
             file = pq.ParquetFile(
                 door.reading(path), metadata=file.metadata, read_dictionary=sorted(texts)
             )
-    except (pa.ArrowException, OSError, ValueError, LookupError) as error:
+    except (
+        pa.ArrowException,
+        OSError,
+        ValueError,
+        LookupError,
+        TypeError,
+        AttributeError,
+    ) as error:
         if "Exceeded size limit" in str(error):
             raise exceeded(path, "members") from None
         raise InputError(f"{path}: not a Parquet file ({first_line(error)})") from None
@@ -75,39 +82,52 @@ def rows(path: Path) -> Iterator[dict[str, Any]]:
             ) from None
 
 
-def _need_short_foot(path: Path, source: IO[bytes]) -> None:
-    """Raise InputError if what stands at the end of a file, about all its parts, is too long."""
+def _foot(path: Path, source: IO[bytes]) -> bytes:
+    """Return what stands at the end of a file, about all its parts. Raises InputError if too long.
+
+    Of a file that is no Parquet, any bytes.
+    """
     size = source.seek(0, 2)
     source.seek(max(0, size - 8))
     end = source.read(8)
-    if end[4:] == MAGIC and int.from_bytes(end[:4], "little") > limit("part"):
+    length = int.from_bytes(end[:4], "little")
+    if end[4:] == MAGIC and length > limit("part"):
         raise exceeded(path, "part")
+    source.seek(max(0, size - 8 - length))
+    return source.read(min(length, limit("part")))
 
 
-def _looked_over(path: Path, source: IO[bytes], file: Any) -> tuple[set[str], list[int]]:
+def _looked_over(
+    path: Path, source: IO[bytes], file: Any, foot: bytes
+) -> tuple[set[str], list[int]]:
     """Return which columns hold texts, and how many rows of each group are read at a time.
+
+    Where the pages stand is read from the foot: pyarrow ends the process if what it says about a
+    column does not fit together.
 
     Raises InputError if the file is too large, unpacked, by the headers of its pages.
     """
     found = file.metadata
     total, texts, groups = 0, set(), []
-    for number in range(found.num_row_groups):
-        group = found.row_group(number)
+    for number, group in enumerate(_struct(foot, 0)[0].get(4, [])):
+        parts = [part.get(3, {}) for part in group.get(1, [])]
+        if len(parts) != found.num_columns:
+            raise ValueError("a row group with other columns")
         together = row = 0.0  # bytes of a page of each column; bytes of a row, at most
-        for at in range(found.num_columns):
-            column = group.column(at)
+        for at, part in enumerate(parts):
+            column = found.schema.column(at)
             width = 0  # of a value that may stand once for many
             if column.physical_type == "BYTE_ARRAY":
-                texts.add(column.path_in_schema)
+                texts.add(column.path)
             elif column.physical_type == "FIXED_LEN_BYTE_ARRAY":
-                width = found.schema.column(at).length
-            pages = list(_pages(source, column))
+                width = column.length
+            pages = list(_pages(source, part))
             size = sum(size for _, size in pages)
             values = sum(count for count, _ in pages)
-            if found.schema.column(at).max_repetition_level:  # a row may go on over many pages
+            if column.max_repetition_level:  # a row may go on over many pages
                 size += (_VALUE + width) * values
                 together += size
-                row += size / max(1, group.num_rows)
+                row += size / max(1, group.get(3, 0))
             else:
                 together += max((size for _, size in pages), default=0)
                 row += max((size / count for count, size in pages if count), default=0) + width
@@ -120,13 +140,16 @@ def _looked_over(path: Path, source: IO[bytes], file: Any) -> tuple[set[str], li
     return texts, groups
 
 
-def _pages(source: IO[bytes], column: Any) -> Iterator[tuple[int, int]]:
-    """Yield (number of values, bytes unpacked) of each page; a dictionary has no values."""
-    starts = [column.data_page_offset]
-    if column.has_dictionary_page and column.dictionary_page_offset:
-        starts.append(column.dictionary_page_offset)
-    at = min(starts)
-    end = at + column.total_compressed_size
+def _pages(source: IO[bytes], part: dict[int, Any]) -> Iterator[tuple[int, int]]:
+    """Yield (number of values, bytes unpacked) of each page; a dictionary has no values.
+
+    part: what the foot says about a column of a row group.
+    """
+    length, first, dictionary = part.get(7), part.get(9), part.get(11)
+    if not isinstance(length, int) or not isinstance(first, int):
+        raise ValueError("a column that stands nowhere")
+    at = min(first, dictionary or first)
+    end = at + length
     while at < end:
         header, length = _header(source, at, end)
         data = header.get(5) or header.get(8)  # of values; a dictionary has neither
@@ -148,7 +171,7 @@ def _header(source: IO[bytes], at: int, end: int) -> tuple[dict[int, Any], int]:
 
 
 def _struct(data: bytes, at: int, level: int = 0) -> tuple[dict[int, Any], int]:
-    """Read a struct of Thrift's compact protocol: its whole numbers and structs, and its end."""
+    """Read a struct of Thrift's compact protocol: its whole numbers, structs and lists; its end."""
     found: dict[int, Any] = {}
     field = 0
     while head := data[at]:
@@ -158,20 +181,34 @@ def _struct(data: bytes, at: int, level: int = 0) -> tuple[dict[int, Any], int]:
             field += head >> 4
         else:
             field, at = _number(data, at)
-        if kind == 3:  # a byte
-            at += 1
-        elif kind in (4, 5, 6):
-            found[field], at = _number(data, at)
-        elif kind == 7:  # a float
-            at += 8
-        elif kind == 8:  # bytes; their length is not signed
-            length, at = _number(data, at, signed=False)
-            at += length
-        elif kind == 12 and level < _NESTED:
-            found[field], at = _struct(data, at, level + 1)
-        elif kind not in (1, 2):  # a truth value, in its head
-            raise ValueError("a page with a header of another kind")
+        if kind not in (1, 2):  # a truth value, in its head
+            found[field], at = _value(data, at, kind, level)
     return found, at + 1
+
+
+def _value(data: bytes, at: int, kind: int, level: int) -> tuple[Any, int]:
+    if kind in (1, 2, 3):  # a truth value of a list; a byte
+        return data[at], at + 1
+    if kind in (4, 5, 6):
+        return _number(data, at)
+    if kind == 7:  # a float
+        return None, at + 8
+    if kind == 8:  # bytes; their length is not signed
+        length, at = _number(data, at, signed=False)
+        return None, at + length
+    if kind == 12 and level < _NESTED:
+        return _struct(data, at, level + 1)
+    if kind not in (9, 10) or level >= _NESTED:
+        raise ValueError("a header of another kind")
+    size, kind = data[at] >> 4, data[at] & 15
+    at += 1
+    if size == 15:
+        size, at = _number(data, at, signed=False)
+    values = []
+    for _ in range(size):
+        value, at = _value(data, at, kind, level + 1)
+        values.append(value)
+    return values, at
 
 
 def _number(data: bytes, at: int, signed: bool = True) -> tuple[int, int]:
