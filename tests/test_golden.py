@@ -53,6 +53,13 @@ def run(request, tmp_path) -> Path:
     return Path(shutil.copytree(GOLDEN / request.param, tmp_path / request.param))
 
 
+def test_there_are_runs_of_each_release():
+    """Of the next one, they come with its heading: in golden/VERSION/KIND, and in `run` here."""
+    changes = (GOLDEN.parents[1] / "CHANGELOG.md").read_text("utf-8")
+    made = {json.loads(p.read_text())["version"] for p in GOLDEN.rglob("run.json")}
+    assert set(re.findall(r"^## ([\d.]+)", changes, re.MULTILINE)) == made
+
+
 def test_the_run_is_whole_and_its_spec_has_the_same_hash(run):
     opened = Run.open(run)
     assert opened.verify() == []

@@ -58,7 +58,7 @@ def test_names_are_found(tmp_path):
         InputError, match=r"unknown model 'sherkalla'; did you mean 'sherkala'.*needs --base-url"
     ):
         models.resolve("sherkalla")
-    for name in ("./none", "/none/there", "a/b/c"):
+    for name in ("./none", "/none/there", "a/b/c", "~nobody-of-this-name/there"):
         with pytest.raises(InputError, match="no such folder"):
             models.resolve(name)
     with pytest.raises(InputError, match="recorded replies need --engine replay"):
@@ -71,7 +71,7 @@ def test_the_users_file_wins(own, monkeypatch, tmp_path):
     (own.parent / "weights").mkdir()
     own.write_text(
         '[sherkala]\nid = "me/mine"\nengine = "vllm"\nengine_args = { max_model_len = 512 }\n'
-        '[local]\nid = "weights"\ndtype = "float32"\n[served]\nid = "x"\nbase_url = "http://h/v1"\n'
+        '[local]\nid = "weights"\ndtype = "float32"\n[home]\nid = "~nobody-of-this-name"\n[served]\nid = "x"\nbase_url = "http://h/v1"\n'
     )
     mine = models.resolve("sherkala")
     assert (mine.id, mine.engine, mine.engine_args) == ("me/mine", "vllm", {"max_model_len": 512})

@@ -291,6 +291,17 @@ def test_judged_tables_with_people_in_them_are_private(suffix, tmp_path):
 
 
 @needs_modes
+@pytest.mark.parametrize(("keep", "mode"), [(False, 0o644), (True, 0o600)])
+def test_a_data_set_that_names_people_is_private(keep, mode, tmp_path):
+    rows = [row | {"about_region": "Turkistan"} for row in SAID]
+    source, about = saved(tmp_path / "a.jsonl", rows), about_file(tmp_path)
+    document.run(source, about, tmp_path / "set", keep_about=keep)
+    data = tmp_path / "set" / "data.jsonl"
+    assert stat.S_IMODE(data.stat().st_mode) == mode
+    assert ("about_region" in next(iter(files.read_rows(data)))) == keep
+
+
+@needs_modes
 @pytest.mark.parametrize("name", ["a.csv", "a.json", "a.xlsx"])
 def test_a_file_that_is_rewritten_keeps_its_mode(name, tmp_path):
     path = tmp_path / name

@@ -451,6 +451,9 @@ def test_tables_and_pages_name_the_seal(folder: Path, tmp_path: Path) -> None:
     for form in ("text", "json", "junit"):
         limit = ("--max-rise", "endorsed=100", "--allow-undecided", "-f", form)
         assert f"seal {plain}" in genprobe("gate", folder, "--against", folder, *limit)[1], form
+    for suffix in ("csv", "jsonl"):
+        rows = list(files.read_rows(folder / f"outcomes.{suffix}"))
+        assert {row["seal"] for row in rows} == {plain}, suffix
     drawn = [path.read_bytes() for path in map(Path, draw([folder], tmp_path / "figures"))]
     assert len(drawn) > 3 and all(plain.encode() in content for content in drawn)
     assert f"`{plain}`" in (folder / "README.md").read_text()

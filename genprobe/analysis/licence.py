@@ -26,7 +26,7 @@ from genprobe import files, tasks
 from genprobe._version import __version__
 from genprobe.engines import Engine
 from genprobe.errors import Caution, InputError
-from genprobe.files import cells, disk
+from genprobe.files import cells, disk, door
 from genprobe.judges import Item, Judge, llm, verdicts
 from genprobe.limits import exceeded, limit, parsed
 from genprobe.resources import licences, packs, registry
@@ -218,7 +218,7 @@ def real(langs: Collection[str] = (), note: Note = quiet, progress: Progress = q
 def _fetched(repo: str, commit: str, name: str) -> Path:
     """Return the copy of a file in the cache; fetch it if it is not there."""
     home = os.environ.get("XDG_CACHE_HOME") or os.environ.get("LOCALAPPDATA") or "~/.cache"
-    place = Path(home).expanduser() / "genprobe" / "real"
+    place = door.expanded(home) / "genprobe" / "real"
     path = place / f"{sha(f'{repo}@{commit}:{name}')[:16]}{Path(name).suffix}"
     if path.is_file():
         return path

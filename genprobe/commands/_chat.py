@@ -12,6 +12,7 @@ import click
 from genprobe.commands._console import Bar, print_scores, say
 from genprobe.commands._options import ASKED, KEEP_ABOUT, asked, together
 from genprobe.errors import Caution, EngineError, InputError
+from genprobe.files import door
 
 FAILED = 3  # exit code of a finished run in which requests failed
 
@@ -150,7 +151,7 @@ def _models(given: tuple[str, ...], more: str | None) -> tuple[list[str | None],
     known: dict[str, Any] = {}
     names: list[str | None] = list(given)
     if more:
-        path = Path(more).expanduser()
+        path = door.expanded(more)
         if path.suffix == ".toml" or path.is_file():
             known = models.read(path)
             names += known

@@ -255,7 +255,8 @@ def _write(
     ]
     data = "".join(lines).encode("utf-8", "replace")
     kinds = {name: _kind([row.get(name, "") for row in published]) for name in columns}
-    replace_bytes(folder / DATA, [data])
+    # With `keep_about`, rows may say who somebody is: who publishes them lets others read them.
+    replace_bytes(folder / DATA, [data], private=any(map(people.names_somebody, published)))
     replace_bytes(folder / CARD, [_card(said, facts, kinds).encode("utf-8")])
     croissant = json.dumps(_croissant(said, facts, kinds, data), indent=2, ensure_ascii=False)
     replace_bytes(folder / CROISSANT, [croissant.encode("utf-8"), b"\n"])

@@ -81,7 +81,7 @@ def load(model: str, revision: str | None, accept: Callable[[str, Any], object] 
     accept: called with the model's name and configuration; raises EngineError to refuse it. Also
     raises EngineError if the model cannot be used.
     """
-    path = Path(model).expanduser()
+    path = door.expanded(model)
     if path.is_dir():
         if revision:
             raise EngineError(f"{model}: a folder has no revisions; leave the revision out")

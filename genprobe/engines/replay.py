@@ -50,10 +50,10 @@ class Recording(NamedTuple):
 
 def open(path: str, options: Options) -> ReplayEngine:
     """Read recorded replies. Raises InputError if the file has another form than above."""
-    source, wanted = Path(path).expanduser(), ""
+    source, wanted = door.expanded(path), ""
     if not source.exists() and "#" in path:
         path, _, wanted = path.rpartition("#")
-        source = Path(path).expanduser()
+        source = door.expanded(path)
     if not source.exists():
         raise InputError(f"{source}: no such file or run folder; replay needs recorded replies")
     return (

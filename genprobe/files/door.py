@@ -111,6 +111,13 @@ def temporary(target: Path, private: bool = False) -> tuple[Path, BufferedWriter
     return path, os.fdopen(fd, "wb")
 
 
+def expanded(path: str | os.PathLike[str]) -> Path:
+    """Expand a `~` at the beginning of a path; one of a user whom nobody knows stays as it is."""
+    with contextlib.suppress(RuntimeError):
+        return Path(path).expanduser()
+    return Path(path)
+
+
 def leave_out_of_git(path: Path) -> None:
     """Name a file in the `.gitignore` beside it, if it lies in a git checkout, as DVC does."""
     folder = path.resolve().parent
@@ -143,7 +150,7 @@ def lies_at(name: str | os.PathLike[str]) -> str:
     Names of others, such as those of models, may be too long for a path, or hold NUL.
     """
     with contextlib.suppress(OSError, ValueError, RuntimeError):
-        mode = Path(name).expanduser().stat().st_mode
+        mode = expanded(name).stat().st_mode
         return "folder" if stat.S_ISDIR(mode) else "file" if stat.S_ISREG(mode) else ""
     return ""
 

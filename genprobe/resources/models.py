@@ -56,14 +56,14 @@ class Model:
 def user_file() -> Path:
     """Return the path of the user's file of aliases, which need not exist."""
     if given := os.environ.get("GENPROBE_MODELS"):
-        return Path(given).expanduser()
+        return door.expanded(given)
     return user_folder() / "models.toml"
 
 
 def user_folder() -> Path:
     """Return the folder of the user's settings, which need not exist."""
     home = os.environ.get("XDG_CONFIG_HOME") or os.environ.get("APPDATA") or "~/.config"
-    return Path(home).expanduser() / "genprobe"
+    return door.expanded(home) / "genprobe"
 
 
 _ALSO: dict[str, Model] = {}
@@ -193,7 +193,7 @@ def _model(alias: str, row: Any, path: Path) -> Model:
         json.dumps(values.get("engine_args", {}))  # they become part of a run's spec, which is JSON
     except TypeError as error:
         raise InputError(f"{where}: 'engine_args' cannot be passed on ({error})") from None
-    beside = path.parent / Path(values["id"]).expanduser()
+    beside = path.parent / door.expanded(values["id"])
     if path != OURS and door.lies_at(beside) == "folder":  # a path relative to the file
         values["id"] = str(beside)
     return Model(alias=alias, **values)

@@ -298,14 +298,17 @@ class Run:
 
         outcomes: returns the rows of the table of outcomes; if it is given, `outcomes.csv`, and
         `outcomes.jsonl` for `datasets`, are also written. kinds: the types of the table's columns,
-        as `datasets` names them.
+        as `datasets` names them. Of a sealed run, each row names the seal in its last column.
         """
         rows = ",\n".join(score.to_json() for score in scores)
+        sealed = {"seal": name} if (name := seal.in_signature(self.folder)) else {}
         with self._locked():
             disk.replace(self.folder / "scores.json", [f"[\n{rows}\n]\n"])
             if outcomes is not None:
                 for suffix in ("csv", "jsonl"):
-                    files.write_rows(self.folder / f"outcomes.{suffix}", outcomes(), follow=False)
+                    table = (row | sealed for row in outcomes())
+                    files.write_rows(self.folder / f"outcomes.{suffix}", table, follow=False)
+            kinds = {**kinds, **dict.fromkeys(sealed, "string")} if kinds else kinds
             self._describe(kinds if outcomes is not None else None)
 
     def _describe(self, kinds: Mapping[str, str] | None = None) -> None:
@@ -569,10 +572,10 @@ A run folder holds everything about one run, as text. What models said (`respons
 are JSON lines in ASCII, one record per line, with every other character escaped. A field that is
 not named here is an error. `outcomes.csv` is the table that scores are counted from, one row per
 request, for a spreadsheet; genprobe itself does not read it. `genprobe list columns` says what its
-columns mean; further ones are those of your data. `outcomes.jsonl` is the same table for
-`datasets`. genprobe also writes a `README.md` that describes the folder, so that
-`datasets.load_dataset("runs/NAME", "responses", split="train")` can open it (also `requests`,
-`statements`, `judgments-yesno`, `scores`, `outcomes`, …; every file with rows).
+columns mean; `seal` is the seal that it was counted under, further ones are those of your data.
+`outcomes.jsonl` is the same table for `datasets`. genprobe also writes a `README.md` that describes
+the folder, so that `datasets.load_dataset("runs/NAME", "responses", split="train")` can open it
+(also `requests`, `statements`, `judgments-yesno`, `scores`, `outcomes`, …; every file with rows).
 
 - **Resume**: the same spec with the same folder continues where the run stopped. Another spec is
   an error that shows the difference. A request with a response is never asked again; a request

@@ -23,6 +23,7 @@ from typing import Any
 
 from genprobe.datasets import choices, pairs
 from genprobe.errors import Caution, InputError
+from genprobe.files import door
 from genprobe.outcomes import preferences, scorers
 from genprobe.records import Statement, digest
 from genprobe.resources import registry
@@ -163,7 +164,7 @@ def tell_unknown(run: Run, engine: Any, note: Note) -> None:
 
 def checkpoints(model: str) -> list[str]:
     """List the model folders in a folder, step-9 before step-10; none if the folder is a model."""
-    folder = Path(model).expanduser()
+    folder = door.expanded(model)
     if not folder.is_dir() or (folder / "config.json").exists():
         return []
     found = [str(path.parent) for path in folder.glob("*/config.json")]

@@ -116,7 +116,7 @@ def system_text(given: str | None) -> str:
     if not given or not given.startswith("@"):
         return given or ""
     try:
-        text = door.content(Path(given[1:]).expanduser()).decode("utf-8-sig").strip()
+        text = door.content(door.expanded(given[1:])).decode("utf-8-sig").strip()
     except (OSError, UnicodeDecodeError) as error:
         reason = getattr(error, "strerror", None) or "it is not in UTF-8"
         raise InputError(f"--system {given}: cannot be read ({reason})") from None

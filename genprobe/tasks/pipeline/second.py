@@ -13,7 +13,6 @@ import re
 from collections import Counter
 from collections.abc import Callable, Iterator, Mapping, Sequence
 from dataclasses import dataclass
-from pathlib import Path
 
 from genprobe import text
 from genprobe.engines import Engine, Identity, Options, Sampling
@@ -69,7 +68,7 @@ def options_for(model: str, options: Options) -> Options:
     """
     known = models.catalogue().get(model.lower())
     plain = Options(device=options.device, concurrency=options.concurrency, note=options.note)
-    if (known and known.base_url) or Path(model).expanduser().is_dir():
+    if (known and known.base_url) or door.expanded(model).is_dir():
         return plain
     if options.base_url:
         return dataclasses.replace(
