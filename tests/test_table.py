@@ -115,6 +115,7 @@ def test_one_row_for_every_planned_request(run):
     assert frame["prompt"][0] == "ask a"
     assert frame["response"].isna().tolist() == [False, False, True, True, True, False]
     assert set(columns.known()) - set(frame) == {
+        "seal",
         "reply_language",
         "in_language",
         *table.PROBABILITIES,

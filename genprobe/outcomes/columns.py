@@ -43,6 +43,7 @@ PLANNED = (
     Column("fingerprint", "system_fingerprint of the server's reply", None),
     Column("status", "answered, failed or missing", None),
     Column("failure", "kind of failure", None),
+    Column("seal", "seal of the records, in the files of a sealed run", None, reply=False),
 )
 
 

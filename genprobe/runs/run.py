@@ -308,7 +308,6 @@ class Run:
                 for suffix in ("csv", "jsonl"):
                     table = (row | sealed for row in outcomes())
                     files.write_rows(self.folder / f"outcomes.{suffix}", table, follow=False)
-            kinds = {**kinds, **dict.fromkeys(sealed, "string")} if kinds else kinds
             self._describe(kinds if outcomes is not None else None)
 
     def _describe(self, kinds: Mapping[str, str] | None = None) -> None:
@@ -572,10 +571,10 @@ A run folder holds everything about one run, as text. What models said (`respons
 are JSON lines in ASCII, one record per line, with every other character escaped. A field that is
 not named here is an error. `outcomes.csv` is the table that scores are counted from, one row per
 request, for a spreadsheet; genprobe itself does not read it. `genprobe list columns` says what its
-columns mean; `seal` is the seal that it was counted under, further ones are those of your data.
-`outcomes.jsonl` is the same table for `datasets`. genprobe also writes a `README.md` that describes
-the folder, so that `datasets.load_dataset("runs/NAME", "responses", split="train")` can open it
-(also `requests`, `statements`, `judgments-yesno`, `scores`, `outcomes`, …; every file with rows).
+columns mean; further ones are those of your data. `outcomes.jsonl` is the same table for
+`datasets`. genprobe also writes a `README.md` that describes the folder, so that
+`datasets.load_dataset("runs/NAME", "responses", split="train")` can open it (also `requests`,
+`statements`, `judgments-yesno`, `scores`, `outcomes`, …; every file with rows).
 
 - **Resume**: the same spec with the same folder continues where the run stopped. Another spec is
   an error that shows the difference. A request with a response is never asked again; a request
