@@ -8,6 +8,8 @@ import pytest
 from genprobe import metrics
 from genprobe.errors import InputError
 from genprobe.outcomes import table
+from genprobe.report.figures import _plot, spread
+from genprobe.report.figures._data import Data, Series
 
 PROBES = ("agreement", "disagreement")
 
@@ -120,3 +122,30 @@ def test_the_gap_is_that_of_plain_loops(net):
     n, value = plain(rows, net)
     assert (found.n, found.value) == (n, pytest.approx(value))
     assert found.low < value < found.high
+
+
+def test_regions_and_languages_are_drawn_as_counted():
+    known = {"1a": ("kk", ["KZ", "RU"]), "2a": ("ru", ["KZ"])}
+    rows = [
+        row(name, lang, said, valid, role="original", decode="free", valid_regions=regions)
+        for (name, (valid, regions)), said in zip(known.items(), ("yes", "no"), strict=True)
+        for lang in ("kk", "ru")
+    ]
+    said = table.from_rows(rows)
+    series = Series("m", (), said)
+    object.__setattr__(series, "sign", lambda metric: f"metric:{metric}/1")
+    told = []
+    found = {f.name: f for f in spread.figures(Data({"yesno": [series]}, told.append))}
+    assert set(found) == {"endorsed-by-language-and-region", "known-gap-by-language"}
+    cells = {
+        (s.by["lang"], s.by["region"]): (s.value, s.n)
+        for s in found["endorsed-by-language-and-region"].scores
+    }
+    assert cells == {(lang, "KZ"): (0.5, 2) for lang in ("kk", "ru")} | {
+        (lang, "RU"): (1.0, 1) for lang in ("kk", "ru")
+    }
+    with _plot.style():
+        canvas = found["known-gap-by-language"].plot()
+    texts = {text.get_text() for text in canvas.axes[0].texts}
+    assert texts == {"0\n(1)"} and not told
+    assert canvas.axes[0].get_ylabel() == "known in"
