@@ -519,6 +519,23 @@ def _curves(
             va="bottom", fontsize=_SIZE - 1, color=_GREY)  # fmt: skip
 
 
+def bars(numbers: Mapping[str, int], title: str) -> Canvas:
+    """Draw a bar for each name, top to bottom, with its number at the end."""
+    names = list(numbers)
+    figure = canvas(COLUMN if max(map(len, names)) < 30 else PAGE, 0.16 * len(names) + 0.5, names)
+    ax = figure.subplots()
+    ax.barh(range(len(names)), list(numbers.values()), height=0.7, color=_COLOURS[0])
+    for y, n in enumerate(numbers.values()):
+        ax.annotate(f"{n:,}", (n, y), (2, 0), textcoords="offset points", va="center",
+                    fontsize=_SIZE - 1, color=_GREY)  # fmt: skip
+    ax.set_yticks(range(len(names)), [label(name, 40) for name in names])
+    ax.set_ylim(len(names) - 0.4, -0.6)
+    ax.set_xlim(0, 1.12 * max(numbers.values()))
+    ax.tick_params(axis="y", length=0)
+    ax.set_xlabel(title)
+    return figure
+
+
 def heat(
     cells: Mapping[Key, tuple[float, str]],
     rows: Sequence[str],
@@ -545,9 +562,12 @@ def heat(
     longest = max(len(line) for _, text in cells.values() for line in text.split("\n"))
     size = min(_SIZE - 0.5, 72 * cell / longest / 0.8)
     wide, high = (max(0.6, cell * len(names)) for names in (columns, rows))
-    named = 0.05 * min(16, max(map(len, columns))) + 0.3
+    below = 0.05 * min(16, max(map(len, columns))) + 0.3
+    beside = 0.06 * min(44, max(map(len, rows))) + 0.3
     figure = canvas(
-        shape[1] * wide + 1.3, shape[0] * (high + named) + 0.3, [*panels, *rows, *columns]
+        shape[1] * (wide + beside) + 0.8,
+        shape[0] * (high + below) + 0.3,
+        [*panels, *rows, *columns],
     )
     axes = figure.subplots(*shape, squeeze=False).ravel()
     colours = matplotlib.colormaps["cividis"]
@@ -565,7 +585,7 @@ def heat(
         if len(panels) > 1:
             ax.set_title(label(panel, 40))
         ax.set_xticks(range(len(columns)), [label(n, 16) for n in columns], rotation=90)
-        ax.set_yticks(range(len(rows)), [label(n, 16) for n in rows])
+        ax.set_yticks(range(len(rows)), [label(n, 44) for n in rows])
         ax.tick_params(length=0)
         ax.set_ylabel(names[0])
         ax.set_xlabel(names[1])
