@@ -26,7 +26,8 @@ FILES = {
     "regions.csv": "id,lang,text,pair,role,valid_in,stereotype_valid_regions\n"
     "1,en,Bakers get up early.,1,original,en kk,GB;KZ\n"
     "1,kk,Наубайшылар ерте тұрады.,1,original,en kk,GB;KZ\n".replace("GB;KZ", '"GB, KZ"'),
-    "it.csv": "id,lang,template\n1,it,OCCUPATION-PL sono gentili.\n",
+    "it.csv": "id,lang,template,original,contrast\n"
+    "1,it,OCCUPATION-PL sono gentili.,teachers,doctors\n",
     "said.csv": "id,lang,attribute\n1,en,Women are smart\n2,en,Women are not smart\n",
     "prefer.csv": "item,model,pro,anti\n1,a,-1,-2\n2,a,-1,-2\n1,b,-1,-2\n2,b,-3,-2\n",
 }
@@ -73,7 +74,7 @@ def page(checks: dict[str, list[str]], studies: dict[str, str], data: str) -> tu
             at, what, state, check, remark = (part.strip() for part in line.split("|"))
             state = "FAILS" if check in failed else state
             states[state] += 1
-            rows.append(f"| {at} | {what} | {state}{': ' * bool(remark)}{remark} | `{check}` |")
+            rows.append(f"| {at} | {what} | {state}{': ' * bool(remark)}{remark} | {check} |")
     told = ", ".join(f"{n} {state}" for state, n in states.most_common())
     head = f"""# The five studies, row by row
 
@@ -82,10 +83,11 @@ Made by `python benchmarks/studies.py --data FOLDER -o docs/studies.md`, which r
 Which instruments of SHADES, Aqbileq, RuBia, AfriStereo and PBBQ genprobe has. *Works*: as the study
 describes it. *Limits*: it works, within what the remark says. *Partly* and *missing* say so.
 *Elsewhere*: [software alone cannot](cannot.md). A check is a command whose output shows the row;
-those that name a test run it. Of the {sum(states.values())} rows: {told}."""
+those that name a test run it. Rows with one state and one check are joined (*D2-3*). Of the
+{sum(states.values())} lines: {told}."""
     checked = ["", "## The checks", "", "| check | command | shows |", "|---|---|---|"]
     for check, (command, _) in checks.items():
-        cell = command.replace("|", r"\|").replace('"$CLONE/', "").replace('"', "")
+        cell = command.replace("|", r"\|")
         checked.append(f"| {check} | `{cell}` | {shown[check].replace('|', ' ')} |")
     return "\n".join([head, *rows, *checked]) + "\n", failed
 

@@ -66,8 +66,8 @@ def command(
             if group[0].across:
                 across = list(dict.fromkeys(count.across for count in group))
                 click.echo(clean("".join(f"{name:>10}" for name in across)))
-                for value, row in itertools.groupby(group, lambda count: count.value):
-                    click.echo(clean("".join(f"{one.n:>10,}" for one in row) + f"  {value}"))
+                for value, of in itertools.groupby(group, lambda count: count.value):
+                    click.echo(clean("".join(f"{one.n:>10,}" for one in of) + f"  {value}"))
                 continue
             for count in group:
                 share = f"{100 * count.n / count.of:5.1f} %" if count.of else ""

@@ -14,7 +14,7 @@ from typing import TYPE_CHECKING
 from genprobe.datasets.describe import Count
 from genprobe.files import disk
 from genprobe.metrics import Measure, declare
-from genprobe.records import Score
+from genprobe.records import JSON, Score
 from genprobe.report.figures import Figure, rendered, stem
 from genprobe.report.figures._plot import bars, heat
 
@@ -47,20 +47,14 @@ def _figures(counts: Iterable[Count], source: str) -> Iterator[Figure]:
         found = list(group)
         if table == "items" or len({count.value for count in found}) < 2:
             continue
-        scores = [
-            Score(
-                "count",
-                {"value": one.value} | ({"across": one.across} if one.across else {}),
-                float(one.n),
-                None,
-                None,
-                one.of,
-                {},
-                None,
-                f"data:{source}",
+        scores = []
+        for one in found:
+            by: dict[str, JSON] = {"value": one.value}
+            if one.across:
+                by["across"] = one.across
+            scores.append(
+                Score("count", by, float(one.n), None, None, one.of, {}, None, f"data:{source}")
             )
-            for one in found
-        ]
         across = ("across",) if found[0].across else ()
         name, title = stem("counts", table), f"{source}: {table}, of {found[0].of:,}"
         yield Figure(name, title, scores, lambda found=found: _plot(found), across)  # type: ignore[misc]
