@@ -103,8 +103,8 @@ def _counts(kind: str, items: Sequence[Statement]) -> Iterable[Count]:
     regions = {item.id: _regions(item) for item in originals}
     regions = {name: of for name, of in regions.items() if of}
     if regions:
-        count = Counter(region for of in regions.values() for region in of)
-        yield from (Count("region", r, n, len(regions)) for r, n in count.most_common(SHOWN))
+        placed = [item for item in originals if item.id in regions]
+        yield from _by("region", placed, _regions, lambda item: item.id)
         shared = {name for name, of in regions.items() if len(of) > 1}
         yield Count("known in two regions or more", "all", len(shared), len(regions))
         types = {item.id: item.bias_type for item in originals if item.id in shared}
