@@ -8,6 +8,8 @@ from click.testing import CliRunner
 
 from genprobe.commands import cli
 from genprobe.datasets import describe, pairs
+from genprobe.report import counted
+from genprobe.report.figures import _plot
 
 DATA = Path(__file__).parents[2] / "shared" / "data"
 
@@ -83,3 +85,56 @@ def test_values_that_look_alike_are_counted_as_one(tmp_path):
     path.write_text("text,lang,domain\nA b.,en,work\nC d.,en,work\u200f\n", "utf-8")
     (count,) = [c for c in describe.describe(str(path))[0] if c.table == "domain"]
     assert (count.value, count.n, count.of) == ("work", 2, 2)
+
+
+def test_domains_are_crossed_with_languages(tmp_path):
+    path = tmp_path / "pairs.csv"
+    rows = ["1,kk,А,Б,a,x", "1,ru,В,Г,a,x", "2,kk,Д,Е,a,y"]
+    path.write_text("\n".join(["item,lang,pro,anti,domain,subdomain", *rows]) + "\n", "utf-8")
+    found, _ = describe.describe(str(path))
+    crossed = {(c.value, c.across): c.n for c in found if c.table == "domain, subdomain, language"}
+    assert crossed == {
+        ("a / x", "kk"): 1,
+        ("a / x", "ru"): 1,
+        ("a / y", "kk"): 1,
+        ("a / y", "ru"): 0,
+    }
+    done = CliRunner().invoke(cli, ["describe", str(path)])
+    assert "        kk        ru\n         1         1  a / x\n" in done.stdout
+
+
+def test_groups_are_counted_by_what_is_said(tmp_path):
+    path = tmp_path / "grouped.csv"
+    path.write_text(
+        "id,lang,identity,attribute,group,group_size,medoid,contradicts\n"
+        "1,en,women,very smart,2,2,false,3\n"
+        "2,en,men,smart,2,2,true,3\n"
+        "3,en,women,not smart,3,1,true,2\n"
+        "4,kk,women,,,0,false,\n",
+        "utf-8",
+    )
+    found, _ = counts(path)
+    said = "what is said (a group, by its medoid)"
+    assert found["rows", "in a group"] == 3 and found["identity", "women"] == 2
+    assert (found[said, "smart"], found[said, "not smart"]) == (2, 1)
+    assert found["groups", "that another group contradicts"] == 2
+    assert counts(path, langs=["kk"])[0]["rows", "in a group"] == 0
+
+
+def test_counts_are_drawn(tmp_path):
+    found = [
+        describe.Count("entity", "bakers", 3, 5),
+        describe.Count("entity", "poets", 1, 5),
+        describe.Count("entity", "2 more values", 2, 5),
+        describe.Count("domain, language", "a", 2, 3, "kk"),
+        describe.Count("domain, language", "b", 1, 3, "ru"),
+        describe.Count("label", "0", 3, 3),  # one value is no figure
+    ]
+    bars, heat = counted._figures(found, "x.csv")
+    with _plot.style():
+        ax = bars.plot().axes[0]
+        assert [int(bar.get_width()) for bar in ax.patches] == [3, 1]
+        assert ax.get_xlabel() == "entity (of 5, 2 more values not drawn)"
+        assert [text.get_text() for text in heat.plot().axes[0].texts] == ["2", "1"]
+    (svg, *_, tex) = counted.draw(found[:3], "x.csv", tmp_path)
+    assert svg.name == "counts-entity.svg" and "poets" in tex.read_text()

@@ -7,6 +7,7 @@ from __future__ import annotations
 
 import re
 import shlex
+import tomllib
 from collections import Counter
 from collections.abc import Iterator
 from pathlib import Path
@@ -140,3 +141,18 @@ def test_no_command_is_left_out() -> None:
     page = (ROOT / "docs" / "commands.md").read_text()
     for path in (ROOT / "genprobe" / "commands").glob("[a-z]*.py"):
         assert f"\n## genprobe {path.stem}\n" in page
+
+
+def test_every_row_of_the_studies_has_a_state_and_a_check():
+    told = tomllib.loads((ROOT / "benchmarks" / "studies.toml").read_text("utf-8"))
+    page = (ROOT / "docs" / "studies.md").read_text("utf-8")
+    used = set()
+    for text in told["studies"].values():
+        for line in text.strip().splitlines():
+            name, what, state, check, _ = (part.strip() for part in line.split("|"))
+            assert state in ("works", "limits", "partly", "missing", "elsewhere"), line
+            assert (check == "–") == (check not in told["checks"]), line
+            assert f"| {name} | {what} | {state}" in page
+            used.add(check)
+    assert used - {"–"} == set(told["checks"])
+    assert "FAILS" not in page

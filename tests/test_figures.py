@@ -403,7 +403,8 @@ def test_the_same_run_twice_is_one(yesno, monkeypatch):
 def test_no_figure_takes_the_files_of_another(yesno, monkeypatch):
     made = [dataclasses.replace(f, name="one") for f in figures.found(yesno[:1])[:2]]
     monkeypatch.setattr(shares, "figures", lambda _: iter(made))
-    assert [f.name for f in figures.found(yesno[:1])] == ["one", "one-2"]
+    names = [f.name for f in figures.found(yesno[:1])]
+    assert [name for name in names if "one" in name] == ["one", "one-2"]
 
 
 @pytest.mark.slow

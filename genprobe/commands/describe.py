@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+from pathlib import Path
+
 import click
 
 from genprobe.commands._console import noter
@@ -20,12 +22,20 @@ from genprobe.commands._options import ASKED, QUIET, VERBOSE, together
     show_default=True,
     help="Format of the counts.",
 )
+@click.option(
+    "--figures",
+    type=click.Path(path_type=Path),
+    metavar="DIR",
+    help="Also draw the counts: bars, and for a cross table a heat map.",
+)
 @together(QUIET, VERBOSE)
-def command(source: str, langs: tuple[str, ...], form: str, quiet: bool) -> None:
+def command(
+    source: str, langs: tuple[str, ...], form: str, figures: Path | None, quiet: bool
+) -> None:
     """Count statements, pairs, templates or choices; say what is missing, duplicated or unusual.
 
-    Counts are by language, form, bias type, region and domain. FILE is a file, or builtin, shades
-    or templates.
+    Counts are by language, form, bias type, region and domain; of a table of `dataset group`, by
+    what is said most. FILE is a file, or builtin, shades or templates.
     """
     import csv
     import dataclasses
@@ -38,11 +48,14 @@ def command(source: str, langs: tuple[str, ...], form: str, quiet: bool) -> None
 
     found, notes = describe.describe(source, langs)
     rows = [dataclasses.asdict(count) for count in found]
+    for row in rows:
+        if not row["across"]:
+            del row["across"]
     if form == "json":
         click.echo(json.dumps(rows, ensure_ascii=False, indent=2))
     elif form == "csv":
         out = io.StringIO()
-        writer = csv.DictWriter(out, ["table", "value", "n", "of"], lineterminator="\n")
+        writer = csv.DictWriter(out, ["table", "value", "n", "of", "across"], lineterminator="\n")
         writer.writeheader()
         writer.writerows(rows)
         click.echo(out.getvalue(), nl=False)
@@ -50,9 +63,20 @@ def command(source: str, langs: tuple[str, ...], form: str, quiet: bool) -> None
         for table, counts in itertools.groupby(found, lambda count: count.table):
             group = list(counts)
             click.echo(clean(f"{table} (of {group[0].of:,})"))
+            if group[0].across:
+                across = list(dict.fromkeys(count.across for count in group))
+                click.echo(clean("".join(f"{name:>10}" for name in across)))
+                for value, of in itertools.groupby(group, lambda count: count.value):
+                    click.echo(clean("".join(f"{one.n:>10,}" for one in of) + f"  {value}"))
+                continue
             for count in group:
                 share = f"{100 * count.n / count.of:5.1f} %" if count.of else ""
                 click.echo(clean(f"  {count.n:>7,}  {share}  {count.value}"))
     say = noter(quiet)
     for note in notes:
         say(note)
+    if figures is not None:
+        from genprobe.report import counted
+
+        for path in counted.draw(found, source, figures):
+            say(f"figure: {path}")

@@ -2,8 +2,9 @@
 
 The counts are those that the studies print about their data: statements by language, form, bias
 type and region (SHADES, Tables 4 and 6, Figures 3, 4, 8, 9), pairs by domain and subdomain
-(Aqbileq, Table 1), by axis or identity (AfriStereo, Table 5), choices by category and template
-(PBBQ, Table 1); and what is missing, duplicated or odd.
+(Aqbileq, Table 1; crossed with the language), by axis or identity (AfriStereo, Table 5), groups of
+what respondents said (AfriStereo, Figure 2), choices by category and template (PBBQ, Table 1); and
+what is missing, duplicated or odd.
 """
 
 from __future__ import annotations
@@ -14,9 +15,10 @@ from dataclasses import dataclass
 from pathlib import Path
 
 from genprobe.datasets import choices, pairs, statements, templates
-from genprobe.files import numbered_rows
+from genprobe.files import Row, numbered_rows
 from genprobe.files.cells import cell_text
 from genprobe.records import Statement
+from genprobe.resources import packs
 from genprobe.text import normalise, tokens
 from genprobe.text.display import alike
 
@@ -25,12 +27,17 @@ SHOWN = 40  # most values of a column that are listed
 
 @dataclass(frozen=True)
 class Count:
-    """The number of items with a value. table: what is counted; of: total number of items."""
+    """The number of items with a value.
+
+    table: what is counted; of: total number of items. across: the value of the last column named in
+    `table`, if it crosses several.
+    """
 
     table: str
     value: str
     n: int
     of: int
+    across: str = ""
 
 
 def describe(source: str, langs: Sequence[str] = ()) -> tuple[list[Count], list[str]]:
@@ -40,13 +47,15 @@ def describe(source: str, langs: Sequence[str] = ()) -> tuple[list[Count], list[
     oddities (the same text twice, contrasts without an original, inconsistent labels). Raises
     InputError for a file that cannot be read.
     """
-    kind, items, notes = _load(source, langs)
+    head = next(numbered_rows(source))[1] if Path(source).is_file() else {}
+    if {"group", "group_size", "medoid"} <= set(head):
+        return list(_groups(source, langs)), []
+    kind, items, notes = _load(source, langs, head)
     found = list(_counts(kind, items))
     return found, [*notes, *_odd(kind, items)]
 
 
-def _load(source: str, langs: Sequence[str]) -> tuple[str, list[Statement], list[str]]:
-    head = next(numbered_rows(source))[1] if Path(source).is_file() else {}
+def _load(source: str, langs: Sequence[str], head: Row) -> tuple[str, list[Statement], list[str]]:
     if "template" in {name.strip().lower() for name in head} or source == "templates":
         items, notes = templates.load("builtin" if source == "templates" else source, langs or None)
         return "templates", items, notes
@@ -82,6 +91,7 @@ def _counts(kind: str, items: Sequence[Statement]) -> Iterable[Count]:
     yield from _by("known in (language)", originals, lambda item: item.valid_in)
     for column in ("domain", "subdomain", "task_type", "condition", "polarity", "label", "axis"):
         yield from _by(column, originals, lambda item, c=column: [_text(item, c)])  # type: ignore[misc]
+    yield from _crossed(originals)
     if kind == "choices":
         known = {(i.bias_type, i.pair) for i in originals if i.pair}
         yield from _by(
@@ -93,8 +103,8 @@ def _counts(kind: str, items: Sequence[Statement]) -> Iterable[Count]:
     regions = {item.id: _regions(item) for item in originals}
     regions = {name: of for name, of in regions.items() if of}
     if regions:
-        count = Counter(region for of in regions.values() for region in of)
-        yield from (Count("region", r, n, len(regions)) for r, n in count.most_common(SHOWN))
+        placed = [item for item in originals if item.id in regions]
+        yield from _by("region", placed, _regions, lambda item: item.id)
         shared = {name for name, of in regions.items() if len(of) > 1}
         yield Count("known in two regions or more", "all", len(shared), len(regions))
         types = {item.id: item.bias_type for item in originals if item.id in shared}
@@ -102,6 +112,48 @@ def _counts(kind: str, items: Sequence[Statement]) -> Iterable[Count]:
         yield from (
             Count("known in two regions or more", t, n, len(shared)) for t, n in by.most_common()
         )
+
+
+def _crossed(items: Sequence[Statement]) -> Iterable[Count]:
+    """Count domain and subdomain by language, if there are several languages."""
+    langs = sorted({item.lang for item in items})
+    under = [c for c in ("domain", "subdomain") if any(_text(item, c) for item in items)]
+    if len(langs) < 2 or not under:
+        return
+    found = Counter(
+        (" / ".join(_text(item, column) or "(missing)" for column in under), item.lang)
+        for item in items
+    )
+    table = ", ".join([*under, "language"])
+    for value in sorted({value for value, _ in found}):
+        yield from (Count(table, value, found[value, lang], len(items), lang) for lang in langs)
+
+
+def _groups(source: str, langs: Sequence[str]) -> Iterable[Count]:
+    """Count a table of `dataset group`: what is said most, and of whom.
+
+    A group is shown by the text of its medoid: its attribute, else its sentence.
+    """
+    wanted = {packs.language_code(lang) for lang in langs}
+    rows = [row for _, row in numbered_rows(source)]
+    rows = [row for row in rows if not wanted or cell_text(row.get("lang")) in wanted]
+    grouped = [row for row in rows if cell_text(row["group"])]
+    size = Counter(cell_text(row["group"]) for row in grouped)
+    yield Count("rows", "in a group", len(grouped), len(rows))
+    yield Count("groups", "all", len(size), len(size))
+    yield Count("groups", "of two or more", sum(n > 1 for n in size.values()), len(size))
+    against = {cell_text(row["group"]) for row in grouped if cell_text(row.get("contradicts"))}
+    yield Count("groups", "that another group contradicts", len(against), len(size))
+    named: dict[str, str] = {}
+    for row in sorted(grouped, key=lambda row: cell_text(row["medoid"]).lower() != "true"):
+        text = next(
+            (t for c in ("attribute", "text", "sentence") if (t := cell_text(row.get(c)))), ""
+        )
+        named.setdefault(cell_text(row["group"]), alike(text))
+    for name, n in size.most_common(SHOWN):
+        yield Count("what is said (a group, by its medoid)", named[name], n, len(grouped))
+    of = Counter(alike(cell_text(row.get("identity"))) for row in grouped)
+    yield from (Count("identity", who, n, len(grouped)) for who, n in of.most_common(SHOWN) if who)
 
 
 def _by(

@@ -36,11 +36,12 @@ def kappas(scores: Sequence[Score], path: str | Path) -> None:
             continue
         names |= dict.fromkeys(both)
         text = f"{score.value:.2f}".replace("0.", ".", 1)
-        cells[str(score.by["question"]), both[0], both[1]] = (max(0.0, score.value), text)
+        cells[str(score.by["question"]), max(both), min(both)] = (max(0.0, score.value), text)
     if not cells:
         raise InputError(f"{path}: no kappa to draw; it needs three annotators who share items")
     with _plot.style():
-        canvas = _plot.heat(cells, sorted(names), "Cohen's kappa")
+        ordered = sorted(names)
+        canvas = _plot.heat(cells, ordered[1:], ordered[:-1], "Cohen's kappa")
         file = io.BytesIO()
         gone = ("Date", "Creator") if path.suffix == ".svg" else ("CreationDate", "Producer")
         canvas.savefig(file, format=path.suffix[1:], metadata={**dict.fromkeys((*gone, "Creator"))})

@@ -519,50 +519,79 @@ def _curves(
             va="bottom", fontsize=_SIZE - 1, color=_GREY)  # fmt: skip
 
 
-def heat(
-    cells: Mapping[tuple[str, str, str], tuple[float, str]],
-    names: Sequence[str],
-    title: str,
-    top: float = 1.0,
-) -> Canvas:
-    """Draw the lower triangles of square tables.
+def bars(numbers: Mapping[str, int], title: str) -> Canvas:
+    """Draw a bar for each name, top to bottom, with its number at the end."""
+    names = list(numbers)
+    figure = canvas(COLUMN if max(map(len, names)) < 30 else PAGE, 0.16 * len(names) + 0.5, names)
+    ax = figure.subplots()
+    ax.barh(range(len(names)), list(numbers.values()), height=0.7, color=_COLOURS[0])
+    for y, n in enumerate(numbers.values()):
+        ax.annotate(f"{n:,}", (n, y), (2, 0), textcoords="offset points", va="center",
+                    fontsize=_SIZE - 1, color=_GREY)  # fmt: skip
+    ax.set_yticks(range(len(names)), [label(name, 40) for name in names])
+    ax.set_ylim(len(names) - 0.4, -0.6)
+    ax.set_xlim(0, 1.12 * max(numbers.values()))
+    ax.tick_params(axis="y", length=0)
+    ax.set_xlabel(title)
+    return figure
 
-    Cells: (panel, row, column) -> value (0 to `top`) and text. The colour map is cividis, which
-    suits colour-blind readers and is uniform in grey.
+
+def heat(
+    cells: Mapping[Key, tuple[float, str]],
+    rows: Sequence[str],
+    columns: Sequence[str],
+    title: str,
+    ends: tuple[float, float] = (0.0, 1.0),
+    names: tuple[str, str] = ("", ""),
+) -> Canvas:
+    """Draw tables whose cells are coloured by their value.
+
+    cells: (panel, row, column) -> value and text. ends: the values of the first and the last
+    colour. names: what rows and columns are. The colour map is cividis, which suits colour-blind
+    readers and is uniform in grey.
     """
     import matplotlib
     import numpy as np
 
     panels = list(dict.fromkeys(key[0] for key in cells))
-    shape = _shape(len(panels), 3 if len(names) <= 9 else 2)
-    wide = len(panels) > 1 or len(names) > 9
-    width = PAGE if wide else COLUMN
-    side = min((width - 0.9) / shape[1], max(1.7, 0.32 * len(names)))
-    width = shape[1] * side + 1.1
-    figure = canvas(width, shape[0] * (side + 0.1) + 0.5, [*panels, *names])
+    most = max(len(rows), len(columns))
+    shape = _shape(len(panels), 3 if most <= 8 else 1 if len(columns) > 20 else 2)
+    page = PAGE if len(panels) > 1 or most > 8 else COLUMN
+    side = min((page - 0.9) / shape[1], max(1.7, 0.32 * (most + 1)))
+    cell = side / most
+    longest = max(len(line) for _, text in cells.values() for line in text.split("\n"))
+    size = min(_SIZE - 0.5, 72 * cell / longest / 0.8)
+    wide, high = (max(0.6, cell * len(names)) for names in (columns, rows))
+    below = 0.05 * min(16, max(map(len, columns))) + 0.3
+    beside = 0.06 * min(44, max(map(len, rows))) + 0.3
+    figure = canvas(
+        shape[1] * (wide + beside) + 0.8,
+        shape[0] * (high + below) + 0.3,
+        [*panels, *rows, *columns],
+    )
     axes = figure.subplots(*shape, squeeze=False).ravel()
     colours = matplotlib.colormaps["cividis"]
-    size = min(_SIZE - 0.5, 72 * side / len(names) / 2.6)
-    image = None
     for ax, panel in zip(axes, panels, strict=False):
-        grid = np.full((len(names) - 1, len(names) - 1), np.nan)
-        for (of, a, b), (value, text) in cells.items():
+        grid = np.full((len(rows), len(columns)), np.nan)
+        for (of, row, column), (value, text) in cells.items():
             if of != panel:
                 continue
-            low, high = sorted((names.index(a), names.index(b)))
-            grid[high - 1, low] = value
-            ink = "white" if sum(colours(value / top)[:3]) < 1.5 else "black"
-            ax.text(low, high - 1, text, ha="center", va="center", fontsize=size, color=ink)
-        image = ax.imshow(grid, cmap=colours, vmin=0, vmax=top)
+            y, x = rows.index(row), columns.index(column)
+            grid[y, x] = value
+            place = (value - ends[0]) / (ends[1] - ends[0])
+            ink = "white" if sum(colours(place)[:3]) < 1.5 else "black"
+            ax.text(x, y, text, ha="center", va="center", fontsize=size, color=ink)
+        image = ax.imshow(grid, cmap=colours, vmin=ends[0], vmax=ends[1])
         if len(panels) > 1:
             ax.set_title(label(panel, 40))
-        ax.set_xticks(range(len(names) - 1), [label(n, 16) for n in names[:-1]], rotation=90)
-        ax.set_yticks(range(len(names) - 1), [label(n, 16) for n in names[1:]])
+        ax.set_xticks(range(len(columns)), [label(n, 16) for n in columns], rotation=90)
+        ax.set_yticks(range(len(rows)), [label(n, 44) for n in rows])
         ax.tick_params(length=0)
+        ax.set_ylabel(names[0])
+        ax.set_xlabel(names[1])
         ax.spines[:].set_visible(False)
     for ax in axes[len(panels) :]:
         ax.remove()
-    assert image is not None
     figure.colorbar(image, ax=list(axes[: len(panels)]), label=title, shrink=0.8, aspect=30)
     return figure
 

@@ -90,11 +90,12 @@ def _figure(table: pd.DataFrame, column: str, sign: str) -> Figure:
     scores, more, cells = [], [], {}
     for (a, b), tests in table.groupby(["a", "b"], sort=True, observed=True):
         by: dict[str, JSON] = {"a": str(a), "b": str(b)}
+        cell = "", max(str(a), str(b)), min(str(a), str(b))  # in the lower triangle
         hits, n = int((tests["p_adjusted"] < ALPHA).sum()), len(tests)
         if strata == 1:
             one = tests.iloc[0]
             value = float(one["statistic"])
-            cells["", str(a), str(b)] = (
+            cells[cell] = (
                 value,
                 f"{value:.2f}"[1:] + "*" * hits if value < 1 else "1" + "*" * hits,
             )
@@ -102,7 +103,7 @@ def _figure(table: pd.DataFrame, column: str, sign: str) -> Figure:
             more.append({"p": float(one["p"]), "p_adjusted": float(one["p_adjusted"])})
             continue
         low, high = wilson(hits, n) or (0.0, 1.0)
-        cells["", str(a), str(b)] = (hits / n, f"{hits}/{n}")
+        cells[cell] = (hits / n, f"{hits}/{n}")
         left = {"too few": strata - n} if n < strata else {}
         scores.append(Score("ks-significant", by, hits / n, low, high, n, left, None, sign))
         more.append({"largest_p_adjusted": float(tests["p_adjusted"].max())})
@@ -117,7 +118,7 @@ def _figure(table: pd.DataFrame, column: str, sign: str) -> Figure:
         f"significance-by-{_NAMES[column]}",
         f"Kolmogorov-Smirnov tests of bias scores, by {words}",
         scores,
-        lambda: heat(cells, names, what, top),
+        lambda: heat(cells, names[1:], names[:-1], what, (0.0, top)),
         (),
         more,
         tests=True,
