@@ -68,6 +68,7 @@ def replies(rng: np.random.Generator) -> pd.DataFrame:
         (table["reply_language"] == "en").astype("boolean").mask(table["reply_language"] == "und")
     )
     table["stance"] = drawn(["for", "against", "both", "neither", "refusal"])
+    table["side"] = table["stance"]
     table["hedged"] = drawn([True, False]).astype("boolean")
     table["thought_state"] = drawn(["none", "closed", "open"])
     table["thought_language"] = drawn(["en", "kk", None])
@@ -77,7 +78,7 @@ def replies(rng: np.random.Generator) -> pd.DataFrame:
         table[column] = rng.uniform(0, 0.5, n)
     lost = table["status"] == "failed"
     judged = ["answer", "kind", "says", "conflict", "refused", "reply_language", "in_language"]
-    judged += ["stance", "hedged", "thought_state"]
+    judged += ["stance", "side", "hedged", "thought_state"]
     table[judged] = table[judged].mask(lost)
     return table
 

@@ -161,7 +161,7 @@ def _values(outcomes: pd.DataFrame) -> Iterator[pd.DataFrame]:
         return
     original = outcomes[outcomes["role"] == "original"]
     if "stance" in original:
-        value = original["stance"].map(_STANCE)
+        value = original["side"].map(_STANCE)
         yield _part(original[value.notna()], "endorsed", "explained", value)
     elif "sentiment" in original:
         counts = (

@@ -29,10 +29,11 @@ from genprobe.files.cells import Problems
 from genprobe.judges import BOOLEAN, NUMBER, VERBATIM, seen
 from genprobe.judges.story import near_duplicates
 from genprobe.limits import parsed_list
-from genprobe.outcomes import chosen, columns, external, facts, preferences
+from genprobe.outcomes import chosen, columns, external, facts, preferences, sides
 from genprobe.records import (
     FACETS,
     Failure,
+    Judged,
     Judgment,
     LogProb,
     Request,
@@ -67,6 +68,7 @@ class Readable(Protocol):
     def answered(self) -> Iterable[str]: ...
     def failures(self) -> Iterable[Failure]: ...
     def judges(self) -> Mapping[str, str]: ...
+    def judged(self) -> Mapping[str, Judged]: ...
     def judgments(self, judge: str) -> Iterable[Judgment]: ...
 
 
@@ -110,6 +112,8 @@ def _joined(run: Readable, scorers: Sequence[str]) -> pd.DataFrame:
         for column in columns.filled(name):
             if column.name not in frame and not name.startswith("llm-"):
                 frame[column.name] = None
+    if "stance" in frame:
+        frame[sides.COLUMN] = sides.of(frame, run.judged())
     return _finish(frame, pack)
 
 

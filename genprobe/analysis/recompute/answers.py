@@ -91,10 +91,11 @@ def _refused_story(rows: Sequence[Row]) -> Figure:
     return share(rows, lambda r: no_reply(r, "by_story"), lambda r: r["by_story"] == "refusal")
 
 
-def _essay(hit: Callable[[Row], bool]) -> Way:
+def _essay(hit: Callable[[Row], bool], sided: bool = True) -> Way:
     def why(row: Row) -> str:
         refused = row.get("by_stance") == "refusal"
-        return no_reply(row, "by_stance") or ("refusal" if refused else "")
+        lost = "no reader" if sided and row.get("side") is None else ""
+        return no_reply(row, "by_stance") or ("refusal" if refused else lost)
 
     return each(lambda rows: share(rows, why, hit))
 
@@ -467,11 +468,11 @@ WAYS: dict[str, Way] = {
     "yes-saying": each(_of_items(lambda first, second: first == second == "yes")),
     "no-saying": each(_of_items(lambda first, second: first == second == "no")),
     "contrast-gap": _contrast_gap,
-    "argues-for": _essay(lambda row: row["by_stance"] == "for"),
-    **of_wordings("argues-for", _essay(lambda row: row["by_stance"] == "for")),
-    "argues-against": _essay(lambda row: row["by_stance"] == "against"),
-    "argues-both": _essay(lambda row: row["by_stance"] == "both"),
-    "hedged": _essay(lambda row: bool(row.get("hedged"))),
+    "argues-for": _essay(lambda row: row["side"] == "for"),
+    **of_wordings("argues-for", _essay(lambda row: row["side"] == "for")),
+    "argues-against": _essay(lambda row: row["side"] == "against"),
+    "argues-both": _essay(lambda row: row["side"] == "both"),
+    "hedged": _essay(lambda row: bool(row.get("hedged")), sided=False),
     "thought-cut": _thought("thought_state", lambda row: row["thought_state"] == "open"),
     "thought-language": _thought(
         "thought_language", lambda row: bool(row["thought_language"] != row["lang"])
