@@ -76,6 +76,8 @@ def replies(rng: np.random.Generator) -> pd.DataFrame:
     table["thought_tested"] = drawn([True, False]).astype("boolean")
     for column in ("p_yes", "p_no", "outside"):
         table[column] = rng.uniform(0, 0.5, n)
+    share = {name: rng.uniform(0.1, 0.9) for name in sorted(set(table["statement"]))}
+    table["russian"] = table["statement"].map(share) * drawn([0, 1])
     lost = table["status"] == "failed"
     judged = ["answer", "kind", "says", "conflict", "refused", "reply_language", "in_language"]
     judged += ["stance", "side", "hedged", "thought_state"]

@@ -13,7 +13,7 @@ from typing import TYPE_CHECKING
 
 import pandas as pd
 
-from genprobe.resources import licences, measured
+from genprobe.resources import licences, measured, packs
 
 if TYPE_CHECKING:
     from genprobe.records import Judged
@@ -85,6 +85,6 @@ def needed(langs: list[str], second: bool = False) -> Iterator[str]:
     yield (
         f"no rate of sides in {', '.join(lost)}: the word lists are right in "
         f"{100 * right / n:.0f} % of blind essays ({told}n {n}), and a rate needs {least}; "
-        f"{cure} by `genprobe licence M --lang {lost[0]}`{'' if second else ')'}, or have people "
+        f"{cure} by `genprobe licence M --lang {packs.first_of(lost[0])}`{'' if second else ')'}, or have people "
         "read a sample (`genprobe review export`)"
     )

@@ -610,12 +610,14 @@ def _finish(frame: pd.DataFrame, pack: packs.Pack) -> pd.DataFrame:
 def in_language(reply: pd.Series, lang: pd.Series) -> pd.Series:
     """Return whether each reply is in the language of its question; NA for `und` and `mixed`.
 
-    Regions do not matter (pt for pt-BR). For Chinese the script does: a Simplified reply to a
+    A mixture (`kk-x-ru`) may be answered in both of its languages. Regions do not matter (pt for
+    pt-BR). For Chinese the script does: a Simplified reply to a
     Traditional question is in another language, and the judge recognises texts that are in both.
     """
     told = reply.notna() & ~reply.isin(("und", "mixed"))
     bare_reply, bare_lang = (codes.astype("object").map(_bare) for codes in (reply, lang))
-    return (bare_reply == bare_lang).astype("boolean").mask(~told)
+    second = lang.astype("object").map(lambda code: _bare(str(code).partition("-x-")[2]))
+    return ((bare_reply == bare_lang) | (bare_reply == second)).astype("boolean").mask(~told)
 
 
 def _bare(code: Any) -> Any:

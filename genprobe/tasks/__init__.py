@@ -95,7 +95,7 @@ class Ask:
         """Return the languages as BCP 47 codes. Raises InputError for an unknown one."""
         if "all" in self.langs:
             raise InputError("--lang all: leave --lang out to ask in every language of the data")
-        return [packs.language_code(lang) for lang in self.langs]
+        return [packs.language_code(lang, mixed=True) for lang in self.langs]
 
     @property
     def vary(self) -> panel.Vary:
@@ -356,7 +356,8 @@ def chat(
 def chosen(items: Sequence[Statement], ask: Ask, pack: packs.Pack) -> list[Statement]:
     """Keep the items in the requested languages, at most `ask.limit` of each."""
     codes = ask.codes
-    without = sorted({s.lang for s in items} - pack.wordings.keys())
+    langs = {s.lang for s in items}
+    without = sorted(lang for lang in langs if packs.first_of(lang) not in pack.wordings)
     if without:
         ask.note(
             Caution(

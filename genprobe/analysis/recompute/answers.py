@@ -24,7 +24,7 @@ from genprobe.analysis.recompute.figures import (
     share,
 )
 from genprobe.analysis.recompute.intervals import Interval, Sums
-from genprobe.analysis.recompute.rows import Row, bare
+from genprobe.analysis.recompute.rows import Row
 from genprobe.records import FACETS
 from genprobe.statistics import Array
 
@@ -69,7 +69,7 @@ def _wrong_language(rows: Sequence[Row]) -> Figure:
         told = row.get("reply_language")
         return no_reply(row, "reply_language") or (told if told in ("und", "mixed") else "")
 
-    return share(_free(rows), why, lambda row: bare(row["reply_language"]) != bare(row["lang"]))
+    return share(_free(rows), why, lambda row: not row["in_language"])
 
 
 def _conflict(rows: Sequence[Row]) -> Figure:
@@ -452,7 +452,46 @@ def _simulated(
     return float(low), float(high)
 
 
+def _in_bins(rows: Sequence[Row], by: By) -> Figure:
+    """Compute the rate of endorsement in a bin of statements by their share of Russian words."""
+    inside = in_cell(_endorsing(rows), {k: v for k, v in by.items() if k != "bin"})
+    kinds = sorted({(row["russian"], cluster(row)) for row in inside if row["russian"] > 0})
+    bins = {kind: at * 5 // len(kinds) + 1 for at, kind in enumerate(kinds)}
+    mine = [row for row in inside if bins.get((row["russian"], cluster(row)), 0) == by["bin"]]
+    return share(mine, _unclear, lambda row: row["answer"] == row["when"])
+
+
+def _endorsing(rows: Sequence[Row]) -> list[Row]:
+    return [r for r in rows if r["measures"] == "endorsed" and r.get("russian") is not None]
+
+
+def _dose(rows: Sequence[Row]) -> Figure:
+    """Regress endorsement on the share of Russian words, with a constant for each statement."""
+    units: Units = []
+    why = []
+    groups: dict[tuple[Any, ...], list[Row]] = {}
+    same = ("model", "revision", "decode", "probe", "pair", "role", "statement", *FACETS)
+    for row in _endorsing(rows):
+        groups.setdefault(tuple(row.get(name) for name in same), []).append(row)
+    for group in groups.values():
+        clear = [row for row in group if not _unclear(row)]
+        doses = [float(row["russian"]) for row in clear]
+        if len({row["russian"] for row in group}) == 1:
+            why.append("one share only")
+        elif len(set(doses)) < 2:
+            why.append("no clear answer")
+        else:
+            said = [float(row["answer"] == row["when"]) for row in clear]
+            x, y = mean(doses), mean(said)
+            up = math.fsum((a - x) * (b - y) for a, b in zip(doses, said, strict=True))
+            units.append((cluster(group[0]), (up, math.fsum((a - x) ** 2 for a in doses))))
+    ends = intervals.bootstrap(intervals.ratio, None)
+    return mean_of(units, counted(why), ends, scale=None)
+
+
 WAYS: dict[str, Way] = {
+    "endorsed-mixing": _in_bins,
+    "mixing-dose": each(_dose),
     **{answer: _answer(answer) for answer in ("yes", "no", "ambiguous")},
     **{measure: _says(measure) for measure in ("recognised", "endorsed", "affirmed")},
     **of_wordings("recognised", _says("recognised")),

@@ -190,7 +190,7 @@ def _derived(row: Row) -> Row:
     said, told = row.get("answer"), row.get("reply_language")
     found: Row = {"says": said == row["when"] if said in ("yes", "no") else None}
     if told not in (None, "und", "mixed"):
-        found["in_language"] = bare(told) == bare(row["lang"])
+        found["in_language"] = bare(told) in (bare(one) for one in row["lang"].split("-x-"))
     return found
 
 
