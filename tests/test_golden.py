@@ -20,7 +20,7 @@ KINDS = ("yesno", "stories", "essays", "pairs", "choices")
 SINCE = frozenset(
     (
         *("negrate-corrected", "negrate-published", "story-refusal", "story-refusal-corrected"),
-        "refusal-corrected",
+        *("refusal-corrected", "unknown-chosen", "unknown-gap"),
     )
 )
 # Since then definitions have changed (what failed is inside the bounds; no request of these runs

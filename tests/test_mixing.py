@@ -116,7 +116,7 @@ def test_bins_hold_statements_from_few_to_many_russian_words() -> None:
         {"lang": "kk", "probe": "agreement", "statement": f"s{at}", "answer": "yes" if at > 5 else "no", "russian": at / 10}
         for at in range(11)
     ]  # fmt: skip
-    found = metrics.score(table.from_rows(rows), ["endorsed-mixing"], [], str)
+    found = metrics.score(table.from_rows(rows), ["mixing-endorsed"], [], str)
     assert [(s.by["bin"], s.n, s.value) for s in found] == [
         (0, 1, 0.0), (1, 2, 0.0), (2, 2, 0.0), (3, 2, 0.5), (4, 2, 1.0), (5, 2, 1.0)
     ]  # fmt: skip

@@ -54,6 +54,8 @@ UNASKED = frozenset(
             "no contrast",
             "one question only",
             "one share only",
+            "no unknown option",
+            "one condition only",
             "not asked",
             "no thought",
             "twice",

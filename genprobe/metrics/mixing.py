@@ -80,7 +80,7 @@ def _slope(sums: Array) -> Interval | None:
 
 METRICS = (
     Metric(
-        "endorsed-mixing",
+        "mixing-endorsed",
         "share of clear answers that endorse the statement, by its share of Russian words",
         "clear",
         _bins,
@@ -91,7 +91,7 @@ METRICS = (
         never_by=("lang",),
         adds=("bin",),
         place=67,
-        note="endorsed-mixing: bin 0 has no Russian words, bins 1 to 5 have few to many.",
+        note="mixing-endorsed: bin 0 has no Russian words, bins 1 to 5 have few to many.",
     ),
     Metric(
         "mixing-dose",

@@ -85,6 +85,6 @@ def needed(langs: list[str], second: bool = False) -> Iterator[str]:
     yield (
         f"no rate of sides in {', '.join(lost)}: the word lists are right in "
         f"{100 * right / n:.0f} % of blind essays ({told}n {n}), and a rate needs {least}; "
-        f"{cure} by `genprobe licence M --lang {packs.first_of(lost[0])}`{'' if second else ')'}, or have people "
-        "read a sample (`genprobe review export`)"
+        f"{cure} by `genprobe licence M --lang {packs.first_of(lost[0])}`{'' if second else ')'}, "
+        "or have people read a sample (`genprobe review export`)"
     )

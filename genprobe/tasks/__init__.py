@@ -52,10 +52,10 @@ class Ask:
     means a name derived from the settings. by: columns by which the outcomes will be split; they
     are checked before the model is loaded. classifier: the card of the sentiment classifier
     (stories). scorers, context, prefix, plain, chat, preprocess: see `tasks/logprob.py`. orders,
-    shots: see `tasks/choices.py`. second_reader: the model that reads what the rules leave open
-    (`pipeline.second`), an alias, hub id, folder or name of the server; "" for none. ask_again:
-    also ask the model again about it. note: called with messages. progress: called with (step,
-    number done, total).
+    shots, unknowns: see `tasks/choices.py`. second_reader: the model that reads what the rules
+    leave open (`pipeline.second`), an alias, hub id, folder or name of the server; "" for none.
+    ask_again: also ask the model again about it. note: called with messages. progress: called with
+    (step, number done, total).
     """
 
     model: str | None = None
@@ -85,6 +85,7 @@ class Ask:
     preprocess: str = ""
     orders: str = "all"
     shots: str | Path | None = None
+    unknowns: bool = False
     second_reader: str = ""
     ask_again: bool = False
     note: Note = quiet

@@ -490,7 +490,7 @@ def _dose(rows: Sequence[Row]) -> Figure:
 
 
 WAYS: dict[str, Way] = {
-    "endorsed-mixing": _in_bins,
+    "mixing-endorsed": _in_bins,
     "mixing-dose": each(_dose),
     **{answer: _answer(answer) for answer in ("yes", "no", "ambiguous")},
     **{measure: _says(measure) for measure in ("recognised", "endorsed", "affirmed")},

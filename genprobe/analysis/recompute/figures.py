@@ -116,6 +116,7 @@ def mean_of(
 
 # Reasons by which a unit is no part of the question: what it was cannot move the share.
 _UNASKED = {"no label", "no target", "no condition", "no group is right", "all reversed"}
+_UNASKED |= {"no unknown option", "one condition only"}
 _UNASKED |= {"all aligned", "one order only", "one answer only", "nobody asked", "no original"}
 _UNASKED |= {
     "one share only",
