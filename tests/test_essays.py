@@ -203,16 +203,16 @@ NOTES: list[str] = []
 
 
 def read_by_a_model(run, right: int) -> None:
-    """Have a model read the essays that was right in so many of twelve labelled ones."""
+    """Have a model read the essays that was right in so many of forty labelled ones."""
     said = {reply: label for reply, _, label in ESSAYS}
     judge = llm.make(
         Asked(lambda r: next(v for k, v in said.items() if k in r.messages[0]["content"])), "stance"
     )
-    ends = wilson(right, 12)
+    ends = wilson(right, 40)
     licences.keep(
         [
             Licence(
-                *("en", "essay", licences.EVERYBODY, 12, right, *ends, [[6, 12 - right], [6, 0]]),
+                *("en", "essay", licences.EVERYBODY, 40, right, *ends, [[20, 40 - right], [20, 0]]),
                 *([0.0, 0, 0], [0, 0], [0, 0], judge.reader, ["test"], "2026-01-01", "0.1.0"),
             )
         ]
@@ -248,14 +248,16 @@ def test_word_lists_tell_no_side_and_a_line_says_why_and_what_to_do(essays, tmp_
         gate(other, essays.folder, {"argues-for": 0.05})
 
 
-@pytest.mark.parametrize("right", [9, 10])
+@pytest.mark.parametrize("right", [31, 32])
 def test_a_second_reader_tells_sides_where_its_licence_reaches_four_fifths(essays, right) -> None:
     read_by_a_model(essays, right)
     NOTES.clear()
     found = rates(essays)
-    if right < 10:
+    if right < 32:
         assert found["argues-for"].value is None
         assert any("second reader has no licence for essays there" in line for line in NOTES)
+        (own,) = licences.find(llm.make(Asked(str), "stance").reader).values()
+        assert next(licence.lines([own])).endswith("; under 80 %, and so no rate of sides")
     else:
         # Of four essays that are no refusal, the model finds two for and two against.
         assert [found[f"argues-{side}"].value for side in ("for", "against", "both")] == [
@@ -266,7 +268,7 @@ def test_a_second_reader_tells_sides_where_its_licence_reaches_four_fifths(essay
         assert found["argues-for"].n == 4 and "judge.llm-stance" in found["argues-for"].signature
         assert not any("no rate of sides" in line for line in NOTES)
         # As many of four verdicts may be wrong as the licence leaves open, all in one direction.
-        wrong = min(2, 4 * (1 - wilson(10, 12)[0]))
+        wrong = min(2, 4 * (1 - wilson(32, 40)[0]))
         assert found["argues-for"].readings == pytest.approx(
             {"second": 0.5, "second-least": (2 - wrong) / 4, "second-most": (2 + wrong) / 4}
         )
