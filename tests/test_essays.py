@@ -12,7 +12,7 @@ import pytest
 from test_llm_judge import Scripted as Asked
 
 from genprobe import lint, report, tasks
-from genprobe.analysis import licence
+from genprobe.analysis import licence, matrix
 from genprobe.analysis.gate import gate
 from genprobe.analysis.recompute import recompute
 from genprobe.analysis.score import score
@@ -246,6 +246,8 @@ def test_word_lists_tell_no_side_and_a_line_says_why_and_what_to_do(essays, tmp_
     shutil.copytree(essays.folder, other)
     with pytest.raises(InputError, match="nothing counts in the old run; no rate of sides in en"):
         gate(other, essays.folder, {"argues-for": 0.05})
+    with pytest.raises(InputError, match="run: no rate of sides in en"):
+        matrix.of_runs([essays.folder])
 
 
 @pytest.mark.parametrize("right", [31, 32])
