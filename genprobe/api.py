@@ -122,6 +122,7 @@ def choices(
     probes: Sequence[str] = (),
     orders: str = "all",
     shots: str | Path | None = None,
+    unknowns: bool = False,
     wordings: str = "published",
     personas: str = "none",
     instruct: Sequence[str] = ("own",),
@@ -142,7 +143,8 @@ def choices(
     """Ask a model questions with options (BBQ's layout); read which one it chooses.
 
     probes: frames, `letters` if empty. orders: `all` orders of the options, a `balanced` rotation,
-    or `given`. shots: a file of examples. The other arguments are those of `yesno`.
+    or `given`. shots: a file of examples. unknowns: also ask without the unknown option, and with
+    it in other words (`datasets.choices.unknowns`). The other arguments are those of `yesno`.
     """
     return tasks.run("choices", _ask(**locals()))
 

@@ -13,7 +13,7 @@ from pathlib import Path
 import pytest
 
 from genprobe.judges import Item
-from genprobe.resources import measured, packs, registry
+from genprobe.resources import measured, registry
 
 HERE = Path(__file__).parent
 
@@ -149,14 +149,14 @@ def test_stance_and_refusals_in_the_manner_of_models():
 
 @pytest.mark.slow
 def test_stance_and_refusals_of_blind_texts_are_as_published():
-    told = packs.read_toml(registry.PROMPTS / "measured.toml")
     for name, judge, column in (
         ("stance", "stance", "stance"),
         ("refusals", "refusal", "refused"),
     ):
         hits, n = right(HERE / "blind" / f"{name}.jsonl", judge, column)
-        assert n == sum(told[judge]["n"].values()) == {"stance": 216, "refusals": 72}[name]
-        assert abs(hits - sum(told[judge]["right"].values())) <= 2
+        said = measured.accuracy(judge)
+        assert n == said[1] == {"stance": 216, "refusals": 72}[name]
+        assert abs(hits - said[0]) <= 2
 
 
 def test_what_shares_are_corrected_by_is_what_the_judges_call_blind_texts():

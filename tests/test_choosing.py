@@ -11,8 +11,9 @@ from pathlib import Path
 import pandas as pd
 import pytest
 
-from genprobe import files
+from genprobe import files, metrics
 from genprobe.analysis import paradigm_runs
+from genprobe.analysis.recompute import recompute
 from genprobe.analysis.score import score
 from genprobe.datasets import frames, pairs
 from genprobe.errors import InputError
@@ -643,3 +644,70 @@ def test_a_folder_of_something_else(tmp_path):
     (tmp_path / "x.jsonl").write_text('{"text": "a", "lang": "en"}', "utf-8")
     with pytest.raises(InputError, match="no columns context and question"):
         pairs.load(str(tmp_path))
+
+
+# --- the unknown option
+
+
+def test_unknown_is_calibrated_against_counts_by_hand() -> None:
+    """Of three ambiguous contexts two take it, of four disambiguated ones one."""
+    rows = [
+        {"item": f"i{at}", "condition": condition, "chosen": chosen, "label": 2 if condition == "ambig" else 0,
+         "target": 0, "unknown": 2, "options": 3}
+        for at, (condition, chosen) in enumerate(
+            [("ambig", 2), ("ambig", 2), ("ambig", 0), *[("disambig", 0)] * 3, ("disambig", 2)]
+        )
+    ]  # fmt: skip
+    table = pd.DataFrame(rows).assign(model="m", left_out="", counter=1)
+    found = {tuple(s.by.values()): s for s in metrics.score(table, ["unknown-chosen"], [], str)}
+    assert (found["ambig",].value, found["disambig",].value) == (2 / 3, 1 / 4)
+    (gap,) = metrics.score(table, ["unknown-gap"], [], str)
+    assert (
+        gap.value == pytest.approx(2 / 3 - 1 / 4) and gap.n == 7 and gap.low < gap.value < gap.high
+    )
+    (none,) = metrics.score(table[table["condition"] == "ambig"], ["unknown-gap"], [], str)
+    assert (none.value, none.excluded) == (None, {"one condition only": 3})
+    (bare,) = metrics.score(table.assign(unknown=float("nan")), ["unknown-gap"], [], str)
+    assert bare.excluded == {"no unknown option": 7}
+
+
+def test_a_choice_is_asked_without_its_unknown_option_and_with_it_in_other_words(tmp_path) -> None:
+    path = tmp_path / "items.jsonl"
+    rows = [
+        {"id": "1", "lang": "en", "context": "A nurse met a pilot.", "question": "Who was late?",
+         "options": ["Not known", "The nurse", "The pilot"], "label": 0, "target": 1, "condition": "ambig", "polarity": "neg"},
+        {"id": "2", "lang": "kk", "context": "Дәрігер келді.", "question": "Кім кешікті?",
+         "options": ["Дәрігер", "Ұшқыш", "белгісіз"], "label": 1, "target": 0, "condition": "disambig", "polarity": "neg"},
+    ]  # fmt: skip
+    path.write_text("".join(json.dumps(row) + "\n" for row in rows), "utf-8")
+    ask = Ask(
+        data=str(path), decodes=("logprob",), orders="balanced", unknowns=True, out=tmp_path / "run"
+    )
+    made = run("choices", ask)
+    asked = {(s.lang, s.extra["unknown_as"]): s for s in made.statements()}
+    assert [name for lang, name in asked if lang == "en"] == [
+        "given",
+        "none",
+        "Unknown",
+        "Cannot be determined",
+    ]
+    assert [name for lang, name in asked if lang == "kk"] == [
+        "given",
+        "none",
+        "анықтау мүмкін емес",
+        "анықталмаған",
+    ]
+    none = asked["en", "none"].extra
+    assert (none["options"], none["label"], none["target"], none["unknown"]) == (
+        ["The nurse", "The pilot"],
+        None,
+        0,
+        None,
+    )
+    assert asked["kk", "none"].extra["label"] == 1
+    assert asked["en", "Unknown"].extra["options"] == ["Unknown", "The nurse", "The pilot"]
+    assert {s.pair for s in asked.values()} == {"1", "2"}
+    found = score(made, by=["lang"])
+    assert {s.by["unknown_as"] for s in found if s.metric == "accuracy"} >= {"given", "none"}
+    made.write_scores(found)
+    assert recompute(made).differences == [] and made.verify() == []

@@ -30,6 +30,7 @@ from genprobe.report.figures import (
     checkpoints,
     mixing,
     negrate,
+    price,
     shares,
     significance,
     uncertainty,
@@ -372,6 +373,45 @@ def test_uncertainty_is_told_by_condition():
     canvas, lines = drawn(figure)
     assert {x for x, _ in points(lines)} == {50.0, 25.0}
     assert [t.get_text() for t in canvas.legends[0].get_texts()] == ["ambiguous", "disambiguated"]
+
+
+def test_a_model_that_answers_nothing_has_its_price():
+    """Before: 3 of 4 clear answers endorse. After: none does, and 3 of 4 replies are refusals."""
+    said = {"before": ["yes", "yes", "yes", "no"], "after": ["no", *["ambiguous"] * 3]}
+    rows = {
+        name: [
+            {"lang": "kk", "probe": "agreement", "statement": f"s{n}", "pair": f"s{n}", "answer": one,
+             "says": None if one == "ambiguous" else one == "yes", "measures": "endorsed", "when": "yes",
+             "kind": "refusal" if one == "ambiguous" else "answer", "status": "answered", "decode": "free"}
+            for n, one in enumerate(answers)
+        ]
+        for name, answers in said.items()
+    }  # fmt: skip
+    (figure,) = price.figures(data("yesno", **rows))
+    assert figure.name == "price-yesno"
+    found = {(s.by["model"], s.metric): s.value for s in figure.scores}
+    assert found == {
+        ("before", "ambiguous"): 0.0, ("before", "endorsed"): 0.75,
+        ("after", "ambiguous"): 0.75, ("after", "endorsed"): 0.0,
+    }  # fmt: skip
+    canvas, lines = drawn(figure)
+    assert {(0.0, 75.0), (75.0, 0.0)} <= set(points(lines))
+    assert "useful" in canvas.get_supxlabel()
+    assert list(price.figures(data("yesno", before=rows["before"]))) == []  # nothing to compare
+
+
+def test_the_price_in_choices_is_told_by_condition():
+    rows = {
+        name: [
+            {"item": f"{c}{n}", "lang": "en", "scorer": "choice", "left_out": "", "condition": c,
+             "label": 2 if c == "ambig" else 0, "chosen": chosen[c], "uncertainty": 0.5}
+            for c in ("ambig", "disambig") for n in range(3)
+        ]
+        for name, chosen in {"guesses": {"ambig": 0, "disambig": 0}, "abstains": {"ambig": 2, "disambig": 2}}.items()
+    }  # fmt: skip
+    (figure,) = price.figures(data("choices", **rows))
+    _, lines = drawn(figure)
+    assert {(100.0, 0.0), (0.0, 100.0)} <= set(points(lines))
 
 
 # --- names

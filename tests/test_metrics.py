@@ -373,6 +373,7 @@ def test_no_measure_of_replies_takes_a_contrast_for_another_stereotype(name):
         for decode in ("free", "choice", "logprob")
     ]
     more = {"p_yes": 0.4, "p_no": 0.3, "outside": 0.3, "stance": "for", "hedged": True}
+    more["side"] = "for"
     more |= {"reply_language": "mr", "in_language": True}
     outcomes = table.from_rows(rows).assign(**more)
     alone = {f"statement {side}" for side in ("_original", "a", "b")}

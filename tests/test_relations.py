@@ -68,6 +68,7 @@ def replies(rng: np.random.Generator) -> pd.DataFrame:
         (table["reply_language"] == "en").astype("boolean").mask(table["reply_language"] == "und")
     )
     table["stance"] = drawn(["for", "against", "both", "neither", "refusal"])
+    table["side"] = table["stance"]
     table["hedged"] = drawn([True, False]).astype("boolean")
     table["thought_state"] = drawn(["none", "closed", "open"])
     table["thought_language"] = drawn(["en", "kk", None])
@@ -75,9 +76,11 @@ def replies(rng: np.random.Generator) -> pd.DataFrame:
     table["thought_tested"] = drawn([True, False]).astype("boolean")
     for column in ("p_yes", "p_no", "outside"):
         table[column] = rng.uniform(0, 0.5, n)
+    share = {name: rng.uniform(0.1, 0.9) for name in sorted(set(table["statement"]))}
+    table["russian"] = table["statement"].map(share) * drawn([0, 1])
     lost = table["status"] == "failed"
     judged = ["answer", "kind", "says", "conflict", "refused", "reply_language", "in_language"]
-    judged += ["stance", "hedged", "thought_state"]
+    judged += ["stance", "side", "hedged", "thought_state"]
     table[judged] = table[judged].mask(lost)
     return table
 

@@ -200,9 +200,9 @@ def test_essays_from_recorded_replies(tmp_path):
         out=tmp_path / "run",
     )
     assert run.spec.probes == ("reasons", "remark")
-    scores = {(s.metric, s.by["probe"]): s for s in score.score([run.folder])}
-    assert scores["argues-for", "reasons"].value == 1.0
-    assert scores["argues-against", "remark"].value == 1.0
+    probes = {request.id: request.probe for request in run.requests()}
+    said = {(probes[one.request], one.label) for one in run.judgments("stance")}
+    assert said == {("reasons", "for"), ("remark", "against")}
     assert run.verify() == []
 
 

@@ -105,7 +105,7 @@ def explained(model, latent, rng):
     stance = [
         ("against", "for")[int(rng.random() < latent[int(s[1:])])] for s in table["statement"]
     ]
-    return table.assign(stance=stance)
+    return table.assign(side=stance)
 
 
 def test_the_matrix_of_runs_finds_planted_traits_and_methods():

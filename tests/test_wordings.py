@@ -690,6 +690,8 @@ def test_stories_essays_and_choices_have_figures_of_their_wordings(
     rng = np.random.default_rng(7)
     table = outcomes(rng.random((30, 4)) < [0.2, 0.3, 0.6, 0.8])
     table[column] = np.where(table.pop("says"), *values)
+    if command == "essays":
+        table["side"] = table["stance"]
     frames = ["one", "two"] if apart else ["agreement"]
     table = pd.concat([table.assign(**{apart or "probe": name}) for name in frames])
     if command == "choices":

@@ -13,6 +13,7 @@ from typing import TYPE_CHECKING, Any
 from genprobe import tasks
 from genprobe.analysis.score import Source, listed, review_of, signer, sources_of
 from genprobe.errors import Caution, InputError, RunError
+from genprobe.outcomes import sides
 from genprobe.records import Score
 from genprobe.render.grid import model_names
 from genprobe.render.scores import Scores
@@ -68,8 +69,8 @@ def compare(
         )
     asked = _Asked.open([first, *sources_of(others)], (*WHO, "seed") if test == "retest" else WHO)
     _tell_copies(asked.runs, note)
-    for run in asked.runs:
-        if line := run.spec.drawn_otherwise:
+    for run, outcomes in zip(asked.runs, asked.tables, strict=True):
+        for line in filter(None, (run.spec.drawn_otherwise, *sides.untold(outcomes))):
             note(Caution(f"{run.folder}: {line}"))
     if reviewed is not None:
         if test != "paired" or between or power is not None or metrics:

@@ -266,6 +266,8 @@ def lines(found: Iterable[Measured]) -> Iterator[str]:
     for one in found:
         if one.by == licences.EVERYBODY:
             state = "" if one.holds else "; not enough for a licence"
+            if one.holds and one.kind == "essay" and not one.tells:
+                state = f"; under {100 * licences.TELLS:.0f} %, and so no rate of sides"
             yield f"{one.lang} {one.kind}: {one.told()}{state}"
         else:
             yield f"  labelled by {one.by}: {one.told()}"

@@ -48,9 +48,10 @@ def of_runs(folders: Source | Sequence[Source], by: str = "") -> tuple[Scores, l
     by: the column whose values are the traits; if empty, items are compared. Returns `correlation`
     of every two measures (with itself: the reliability) and `true-correlation`, corrected for
     noise; and one line of words per model, or one for all. Raises RunError if a run is not judged;
-    InputError if the runs have fewer than two measures of the same units.
+    InputError if the runs have fewer than two measures of the same units, or nobody tells the sides
+    of essays.
     """
-    from genprobe.outcomes import table
+    from genprobe.outcomes import sides, table
 
     runs = [Run.open(folder) for folder in sources_of(folders)]
     for run in runs:
@@ -60,6 +61,10 @@ def of_runs(folders: Source | Sequence[Source], by: str = "") -> tuple[Scores, l
             )
     names = model_names(run.spec for run in runs)
     tables = [(names[run.spec.who], table.outcomes(run)) for run in runs]
+    for run, (_, outcomes) in zip(runs, tables, strict=True):
+        for line in sides.untold(outcomes):
+            if not outcomes[sides.COLUMN].isin(_STANCE).any():
+                raise InputError(f"{run.folder}: {line}")
     signs = [signer(run.folder, run, "", {}) for run in runs]
     sign = both_signatures(*(of(f"correlation/{VERSION}-pearson+{BOOTSTRAP}") for of in signs))
     models = list(dict.fromkeys(name for name, _ in tables))
@@ -160,8 +165,8 @@ def _values(outcomes: pd.DataFrame) -> Iterator[pd.DataFrame]:
         yield _part(rows, "endorsed", "chosen", value)
         return
     original = outcomes[outcomes["role"] == "original"]
-    if "stance" in original:
-        value = original["stance"].map(_STANCE)
+    if "side" in original:
+        value = original["side"].map(_STANCE)
         yield _part(original[value.notna()], "endorsed", "explained", value)
     elif "sentiment" in original:
         counts = (

@@ -24,6 +24,7 @@ from genprobe.analysis.gaps import ONE_SIDED, Gap, OfStatements, fewest
 from genprobe.analysis.paired import Matched, Summed
 from genprobe.errors import InputError
 from genprobe.metrics import OVER, OWN, Metric, wordings
+from genprobe.outcomes.sides import untold
 from genprobe.records import JSON
 from genprobe.statistics import COLUMNS, Array
 
@@ -115,7 +116,7 @@ def moved(
     if chosen.scale not in ("share", "points"):
         raise InputError(f"{metric} has no limit in points; limit a share")
     cells = paired.cells_of(old, new, metric, by)
-    _counts(metric, cells)
+    _counts(metric, cells, old)
     found = []
     for cell in cells:
         figures = cell.figures(chosen)
@@ -141,10 +142,11 @@ def moved(
     return some
 
 
-def _counts(metric: str, cells: Sequence[Matched | Summed]) -> None:
+def _counts(metric: str, cells: Sequence[Matched | Summed], old: pd.DataFrame) -> None:
     """Raise InputError if nothing counts in the old run: then a new one cannot be worse."""
     if not any(cell.counted[0].any() for cell in cells):
-        raise InputError(f"{metric}: nothing counts in the old run; nothing to test")
+        why = "; ".join(untold(old)) or "nothing to test"
+        raise InputError(f"{metric}: nothing counts in the old run; {why}")
 
 
 def _sides(chosen: Metric, cell: Matched) -> tuple[str, dict[str, Array]]:
@@ -169,7 +171,7 @@ def lost(old: pd.DataFrame, new: pd.DataFrame, metric: str, by: Sequence[str] = 
     The arguments and the errors are those of `moved`; the figures are shares of the planned units.
     """
     cells = paired.cells_of(old, new, metric, by)
-    _counts(metric, cells)
+    _counts(metric, cells, old)
     found = []
     for cell in cells:
         n, unclear = cell.planned, cell.planned - cell.counted

@@ -253,15 +253,17 @@ def _counted(table: _Table, tables: Sequence[_Table], columns: list[str], how: _
 def _of_judges(outcomes: pd.DataFrame, scores: Sequence[Score]) -> Iterator[str]:
     """Yield cautions about the measured accuracy of the judges on which these figures rest."""
     from genprobe.metrics import corrected, judged
+    from genprobe.outcomes import sides
 
     yield from judged.outdated(scores)
     if "sentiment" in outcomes:
         yield from corrected.cautions(outcomes)
     yield from corrected.cannot_tell(scores)
     yield from _skewed(outcomes, scores)
+    yield from sides.untold(outcomes)
     if "stance" in outcomes:
         langs = set(outcomes["lang"].dropna().astype(str))
-        yield from filter(None, (measured.caution(judge, langs) for judge in ("stance", "refusal")))
+        yield from filter(None, (measured.caution("refusal", langs),))
 
 
 def _skewed(outcomes: pd.DataFrame, scores: Sequence[Score]) -> Iterator[str]:

@@ -18,6 +18,7 @@ from typing import TYPE_CHECKING, Any, NamedTuple
 
 from genprobe import metrics, tasks
 from genprobe.judges import llm
+from genprobe.outcomes import sides
 from genprobe.records import JSON, Judgment, Score, digest
 from genprobe.runs.run import Run
 from genprobe.statistics import SHARE
@@ -79,6 +80,7 @@ class Beside:
             score.metric
             for score, readings in zip(scores, found, strict=True)
             if any(readings.get(name, score.value) != score.value for name in (SECOND, AGAIN))
+            or (readings and _rests_on_it(score.metric))
         }
         return [
             self._with(score, readings) if score.metric in changed else score
@@ -87,9 +89,10 @@ class Beside:
 
     def _with(self, score: Score, readings: Mapping[str, float | None]) -> Score:
         metric, bar, rest = score.signature.partition("|")
+        before = score.readings or {RULES: score.value}
         return dataclasses.replace(
             score,
-            readings={**(score.readings or {RULES: score.value}), **readings},
+            readings={**({} if _rests_on_it(score.metric) else before), **readings},
             signature=f"{metric}+{self.version}{bar}{rest}",
         )
 
@@ -123,6 +126,12 @@ class Beside:
         wrong = table.loc[units.cells.index, "request"].map(dict(self.wrong))
         parts = ((label, wrong[at == number].dropna()) for number, label in enumerate(labels))
         return {tuple(label.items()): (len(part), float(part.sum())) for label, part in parts}
+
+
+def _rests_on_it(metric: str) -> bool:
+    """Tell whether a figure counts sides of essays, and so the second reader's verdicts."""
+    found = metrics.catalogue().get(metric)
+    return found is not None and sides.COLUMN in found.needs
 
 
 def _ends(

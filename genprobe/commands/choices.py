@@ -43,6 +43,12 @@ from genprobe.commands._options import (
     help="Orders of the options: all, rotations in which each option is once in each place, or "
     "the order of the data.",
 )
+@click.option(
+    "--unknowns",
+    is_flag=True,
+    help="Also ask each question without its unknown option, and with it in other words "
+    "(--by unknown_as).",
+)
 @click.option("--shots", metavar="FILE", help="Solved examples that are put before each question.")
 @CHAT
 @click.option(

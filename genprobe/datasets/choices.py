@@ -17,7 +17,7 @@ import functools
 import itertools
 import math
 from collections.abc import Collection, Iterable, Mapping, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from pathlib import Path
 from typing import Any
 
@@ -336,6 +336,56 @@ def fill(text: str, parts: Mapping[str, str]) -> str:
 
 def _list(value: JSON) -> list[JSON]:
     return value if isinstance(value, list) else []
+
+
+# --- the unknown option, otherwise
+
+WORDED = 2  # further wordings of the unknown option that are asked
+
+
+def unknowns(items: Iterable[Statement]) -> list[Statement]:
+    """Return each choice as it is, without its unknown option, and with it in other words.
+
+    The words are the first of the language's file in prompts/choices that differ from its own. The
+    column `unknown_as` has them, or `given` and `none`; the versions of a choice share its pair,
+    and the names of the others end in a number. A choice without an unknown option stays alone.
+    """
+    found: list[Statement] = []
+    for item in items:
+        options, at = [str(text) for text in _list(item.extra["options"])], item.extra["unknown"]
+        if not isinstance(at, int):
+            found.append(replace(item, extra=item.extra | {"unknown_as": "given"}))
+            continue
+        upper = options[at][:1].isupper()
+        others = [w for w in wording(item.lang).unknown if bare(w) != bare(options[at])][:WORDED]
+        others = [word[:1].upper() + word[1:] if upper else word for word in others]
+        versions: dict[str, dict[str, JSON]] = {"given": {}, "none": _without(item, at)}
+        for word in others:
+            versions[word] = {"options": [*options[:at], word, *options[at + 1 :]]}
+        for number, (name, more) in enumerate(versions.items()):
+            found.append(
+                replace(
+                    item,
+                    id=f"{item.id}/unknown-{number}" if number else item.id,
+                    pair=item.pair or item.id,
+                    extra=item.extra | more | {"unknown_as": name},
+                )
+            )
+    return found
+
+
+def _without(item: Statement, at: int) -> dict[str, JSON]:
+    """Return the fields of a choice that has lost option `at`."""
+
+    def moved(name: str) -> int | None:
+        number = item.extra[name]
+        if not isinstance(number, int) or number == at:
+            return None
+        return number - (number > at)
+
+    options = _list(item.extra["options"])
+    numbers: dict[str, JSON] = {name: moved(name) for name in ("label", "target", "unknown")}
+    return numbers | {"options": options[:at] + options[at + 1 :]}
 
 
 # --- outcomes

@@ -135,6 +135,32 @@ def load(source: str, langs: Sequence[str] | None = None, prefix: str = "") -> F
     return _checked(source, found, languages, wanted), notes.lines()
 
 
+def sentences(source: str, langs: Sequence[str] | None = None) -> Found:
+    """Read the statements to ask about: those of `statements.load`, or the two sides of pairs.
+
+    A table of pairs (one of the layouts above), or of templates with fillers, is read as `load`
+    reads it, so that what is said of a sentence and what is preferred have the same names.
+    """
+    path, read = Path(source), statements.load
+    if path.is_file():
+        there = set(map(_plain, next(numbered_rows(path))[1]))
+        if "template" in there or any({x.pro, x.anti} <= there for x in _LAYOUTS):
+            read = load
+    found, notes = read(source, langs)
+    found = [one for one in found if one.role in statements.ROLES]
+    mixes = any(one.lang == MIXED for one in found)
+    return [_dosed(one) if mixes else one for one in found], notes
+
+
+def _dosed(one: Statement) -> Statement:
+    """Return a statement with its share of Russian words, if it is mixed or Kazakh (none)."""
+    if one.lang not in (MIXED, packs.first_of(MIXED)) or "russian" in one.extra:
+        return one
+    return replace(
+        one, extra=one.extra | {"russian": _russian(one.text) if one.lang == MIXED else 0.0}
+    )
+
+
 def _folder(source: str, wanted: Sequence[str] | None) -> Found:
     """Read `bbq`, or a folder of files in BBQ's layout."""
     notes = Notes()

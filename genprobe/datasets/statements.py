@@ -57,7 +57,8 @@ def load(source: str, langs: Sequence[str] | None = None) -> tuple[list[Statemen
     lang) unique, and notes of one line on what was normalised, not understood, or looks wrong.
     Raises InputError for unusable data.
     """
-    wanted = list(dict.fromkeys(map(packs.language_code, langs))) if langs else None
+    named = dict.fromkeys(packs.language_code(one, mixed=True) for one in langs or ())
+    wanted = list(named) or None
     notes = Notes()
     if source == "builtin":
         statements, languages = _builtin(wanted)
@@ -235,7 +236,7 @@ def _lang(row: Row, only: str | None, where: str) -> str:
     if not name:
         raise InputError(f"{where}: no language; 'lang' is empty")
     try:
-        return packs.language_code(name)
+        return packs.language_code(name, mixed=True)
     except InputError as error:
         raise InputError(f"{where}: {error}") from None
 

@@ -16,7 +16,7 @@ from genprobe import text
 from genprobe.errors import InputError
 from genprobe.linguistics import thoughts
 from genprobe.records import JSON, Response
-from genprobe.resources import registry
+from genprobe.resources import packs, registry
 
 
 class Item(NamedTuple):
@@ -86,7 +86,7 @@ class Item(NamedTuple):
 def seen(lang: str, probe: str, prompt: str, response: Response) -> Item:
     """Return the item by which judges see a response."""
     return Item(
-        lang,
+        packs.first_of(lang),
         probe,
         prompt,
         response.text,

@@ -52,7 +52,8 @@ VERSION = "6"  # raised whenever a verdict can change without a change of a file
 
 PLACE, READS = 70, "essays"
 COLUMNS = (
-    Column("stance", "for, against, both, neither or refusal", LABEL),
+    Column("stance", "for, against, both, neither or refusal, by the word lists", LABEL),
+    Column("side", "the same by a reader that is good enough to be counted", None),
     Column("hedged", "whether the text contains a hedge", field_of("hedged"), BOOLEAN),
 )
 MIDST = (0.15, 0.9)  # the middle of a text, as shares of its length

@@ -50,7 +50,17 @@ UNASKED = frozenset(
     (
         *("no label", "no target", "no condition", "no group is right", "all reversed"),
         *("all aligned", "one order only", "one answer only", "nobody asked", "no original"),
-        *("no contrast", "one question only", "not asked", "no thought", "twice", "neutral"),
+        *(
+            "no contrast",
+            "one question only",
+            "one share only",
+            "no unknown option",
+            "one condition only",
+            "not asked",
+            "no thought",
+            "twice",
+            "neutral",
+        ),
     )
 )
 

@@ -189,6 +189,40 @@ def _answered_once(outcomes: pd.DataFrame) -> Any:
     return (answers < 2) & (outcomes["decode"] != "logprob")
 
 
+def _unknown(outcomes: pd.DataFrame) -> tuple[pd.Series, pd.Series]:
+    """Return which choices take the unknown option, and why a choice is left out."""
+    reason = left_out(outcomes, ("chosen",))
+    reason = reason.mask((reason == "") & outcomes["unknown"].isna(), "no unknown option")
+    return outcomes["chosen"] == outcomes["unknown"], reason
+
+
+def _unknown_chosen(outcomes: pd.DataFrame, by: list[str]) -> Units:
+    """Compute the share of choices that take the unknown option, by condition.
+
+    It is the right answer in ambiguous contexts and a wrong one in disambiguated contexts, and
+    accuracy by itself does not tell a model that knows when it cannot know from one that always, or
+    never, says so (PBBQ 5). Defined by genprobe.
+    """
+    unknown, reason = _unknown(outcomes)
+    return _units(outcomes, _split(outcomes, by), reason, unknown, 1.0)
+
+
+def _unknown_gap(outcomes: pd.DataFrame, by: list[str]) -> Units:
+    """Compute the share of unknown in ambiguous contexts minus that in disambiguated ones.
+
+    1: "unknown" is said wherever it is right and nowhere else; 0: as often in both, whatever the
+    context says. Only cells with contexts of both kinds count. Defined by genprobe.
+    """
+    unknown, reason = _unknown(outcomes)
+    ambiguous, clear = (outcomes["condition"] == name for name in ("ambig", "disambig"))
+    reason = reason.mask((reason == "") & ~ambiguous & ~clear, "no condition")
+    for kind in (ambiguous, clear):
+        there = (kind & (reason == "")).astype(int)
+        some = there.groupby(_cells(outcomes, by), dropna=False, observed=True).transform("max")
+        reason = reason.mask((reason == "") & (some == 0), "one condition only")
+    return _units(outcomes, by, reason, ambiguous & unknown, ambiguous, clear & unknown, clear)
+
+
 def _position(outcomes: pd.DataFrame, by: list[str]) -> Units:
     """Compute how much more often the first option is chosen than the last.
 
@@ -288,7 +322,7 @@ def _metric(
         ("condition", *needs),
         never_by=_NEVER,
         limits=limits,
-        apart=("model", "scorer", "decode", "probe"),
+        apart=("model", "scorer", "decode", "probe", "unknown_as"),
         **more,
     )
 
@@ -347,6 +381,27 @@ METRICS = (
         extremes=((0, 1, 1, 1), (1, 1, 0, 1)),
         scale="points",
         place=320,
+    ),
+    _metric(
+        "unknown-chosen",
+        "share of choices that take the unknown option",
+        _unknown_chosen,
+        ("chosen", "unknown"),
+        interval=share_of_sums,
+        adds=("condition",),
+        place=322,
+    ),
+    _metric(
+        "unknown-gap",
+        "share that takes the unknown option if the context is ambiguous, minus if not, in points",
+        _unknown_gap,
+        ("chosen", "unknown"),
+        value=_difference,
+        pairable=False,
+        limits=_SIGNED,
+        extremes=((0, 1, 1, 1), (1, 1, 0, 1)),
+        scale="points",
+        place=324,
     ),
     _metric(
         "uncertainty",

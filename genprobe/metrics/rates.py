@@ -14,6 +14,7 @@ import numpy as np
 
 from genprobe.errors import InputError
 from genprobe.metrics import Metric, Units, cluster, no_reply, not_clear, spoken
+from genprobe.outcomes import sides
 from genprobe.statistics import SHARE, ratio, share_of_sums
 
 if TYPE_CHECKING:
@@ -139,16 +140,20 @@ def no_essay(outcomes: pd.DataFrame) -> pd.Series:
 def _stance(stance: str, place: int) -> Metric:
     """Make the share of essays that argue for the statement, against it, or both.
 
-    Refusals are left out (judges/stance.py); an essay that argues neither way counts in n.
+    Refusals are left out (judges/stance.py), and essays whose side no reader tells
+    (outcomes/sides.py); an essay that argues neither way counts in n.
     """
 
     def units(outcomes: pd.DataFrame, by: list[str]) -> Units:
-        return units_of(outcomes, by, outcomes["stance"] == stance, no_essay(outcomes))
+        side, reason = outcomes[sides.COLUMN], no_essay(outcomes)
+        reason = reason.mask((reason == "") & side.isna(), sides.NOBODY)
+        return units_of(outcomes, by, side == stance, reason)
 
     title = f"share of essays that argue {stance} the statement"
     if stance == "both":
         title = "share of essays that argue both for and against the statement"
-    return share(f"argues-{stance}", title, "essays", ("stance",), units, place)
+    needs = ("stance", sides.COLUMN)
+    return share(f"argues-{stance}", title, "essays", needs, units, place, version="4")
 
 
 def _hedged(outcomes: pd.DataFrame, by: list[str]) -> Units:

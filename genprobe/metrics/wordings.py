@@ -384,7 +384,7 @@ METRICS = (
     ),
     *_family(
         *("argues-for", 151, "share of essays that argue for the statement", "essays"),
-        ("stance", "statement", "status"),
+        ("stance", "side", "statement", "status"),
         apart=("decode", "probe"),  # one frame is only the statement and has a single wording
     ),
     *_family(

@@ -29,10 +29,11 @@ from genprobe.files.cells import Problems
 from genprobe.judges import BOOLEAN, NUMBER, VERBATIM, seen
 from genprobe.judges.story import near_duplicates
 from genprobe.limits import parsed_list
-from genprobe.outcomes import chosen, columns, external, facts, preferences
+from genprobe.outcomes import chosen, columns, external, facts, preferences, sides
 from genprobe.records import (
     FACETS,
     Failure,
+    Judged,
     Judgment,
     LogProb,
     Request,
@@ -67,6 +68,7 @@ class Readable(Protocol):
     def answered(self) -> Iterable[str]: ...
     def failures(self) -> Iterable[Failure]: ...
     def judges(self) -> Mapping[str, str]: ...
+    def judged(self) -> Mapping[str, Judged]: ...
     def judgments(self, judge: str) -> Iterable[Judgment]: ...
 
 
@@ -110,6 +112,8 @@ def _joined(run: Readable, scorers: Sequence[str]) -> pd.DataFrame:
         for column in columns.filled(name):
             if column.name not in frame and not name.startswith("llm-"):
                 frame[column.name] = None
+    if "stance" in frame:
+        frame[sides.COLUMN] = sides.of(frame, run.judged())
     return _finish(frame, pack)
 
 
@@ -606,12 +610,14 @@ def _finish(frame: pd.DataFrame, pack: packs.Pack) -> pd.DataFrame:
 def in_language(reply: pd.Series, lang: pd.Series) -> pd.Series:
     """Return whether each reply is in the language of its question; NA for `und` and `mixed`.
 
-    Regions do not matter (pt for pt-BR). For Chinese the script does: a Simplified reply to a
+    A mixture (`kk-x-ru`) may be answered in both of its languages. Regions do not matter (pt for
+    pt-BR). For Chinese the script does: a Simplified reply to a
     Traditional question is in another language, and the judge recognises texts that are in both.
     """
     told = reply.notna() & ~reply.isin(("und", "mixed"))
     bare_reply, bare_lang = (codes.astype("object").map(_bare) for codes in (reply, lang))
-    return (bare_reply == bare_lang).astype("boolean").mask(~told)
+    second = lang.astype("object").map(lambda code: _bare(str(code).partition("-x-")[2]))
+    return ((bare_reply == bare_lang) | (bare_reply == second)).astype("boolean").mask(~told)
 
 
 def _bare(code: Any) -> Any:

@@ -10,7 +10,7 @@
   const PREVIEW = 600; // characters (and LINES: lines) of a text that are shown at first
   const LINES = 14;
   const FARTHEST = 3000; // evidence or a hit that ends before this is shown at first, too
-  const FIRST = ["run", "lang", "probe", "decode", "answer", "sentiment", "stance"]; // filters that are always visible
+  const FIRST = ["run", "lang", "probe", "decode", "answer", "sentiment", "side"]; // filters that are always visible
 
   // --- the data
 
@@ -375,7 +375,7 @@
       head.id = `replies-card-${position}`;
 
       const labels = element("p", "r-labels");
-      for (const key of ["answer", "sentiment", "stance"]) {
+      for (const key of ["answer", "sentiment", "side"]) {
         const value = at(key, row);
         if (value === null) continue;
         const chip = element("bdi", "r-label");

@@ -44,7 +44,7 @@ FACETS = {
     "instruction": "Question in",
     "answer": "Answer",
     "sentiment": "Sentiment",
-    "stance": "Stance",
+    "side": "Side",
     "kind": "Kind",
     "thought_state": "Thought",
     "rule": "Rule",
@@ -76,7 +76,7 @@ _ORDER: Mapping[str, Sequence[str]] = {
     "answer": ANSWERS,
     "status": STATUS,
     "sentiment": ("negative", "neutral", "positive"),
-    "stance": ("for", "against", "both", "neither", "refusal"),
+    "side": ("for", "against", "both", "neither", "refusal"),
     "role": ("original", "contrast"),
 }
 

@@ -18,7 +18,7 @@ from genprobe import metrics
 from genprobe.analysis import second
 from genprobe.errors import GenprobeError, InputError
 from genprobe.metrics import corrected, thoughts
-from genprobe.outcomes import table
+from genprobe.outcomes import sides, table
 from genprobe.records import Score
 from genprobe.render.grid import model_names, number
 from genprobe.report import tables
@@ -62,6 +62,7 @@ REASONS = {
     "unclear": "neither yes nor no",
     "mixed": "the reply is in several languages",
     "und": "too short to tell the language",
+    "no reader": "no reader was shown to tell its side",
     "few-stories": "fewer than three stories of the template could be scored",
     "language": "the story is in another language",
     "unfilled": "the story did not fill the open slot",
@@ -494,9 +495,10 @@ def _cautions(source: Source) -> Iterator[str]:
             yield f"{line[0].upper()}{line[1:]}."
     for line in corrected.cannot_tell(source.score(list(corrected.TELLS), [])):
         yield f"{line[0].upper()}{line[1:]}."
-    for one in ("stance", "refusal") if "stance" in source.outcomes else ():
-        if line := measured.caution(one, source.languages):
-            yield f"{line[0].upper()}{line[1:]}."
+    told = [*sides.untold(source.outcomes)]
+    if "stance" in source.outcomes:
+        told.append(measured.caution("refusal", source.languages))
+    yield from (f"{line[0].upper()}{line[1:]}." for line in told if line)
     lost = status.total() - status["answered"]
     if lost > MISSING * status.total():
         yield f"{lost:,} of {many(status.total(), 'planned reply')} are missing."

@@ -30,6 +30,7 @@ SIDES = dict.fromkeys(("stance", "stereotype", "question"), ("yes", "no", "ambig
     "story": ("negative", "positive", "neutral"),
 }
 LEAST = 0.5  # a licence holds if the lower end of its agreement is above this
+TELLS = 0.8  # share that a reader of sides must read right for its rates to be printed
 FEWEST = 10  # labelled replies that a licence needs, or its agreement on what the rules leave open
 EVERYBODY = "everybody"  # stands for who labelled, where all labels are taken together
 
@@ -72,6 +73,11 @@ class Measured(Record):
     def holds(self) -> bool:
         """Tell whether this licenses the reader: shown to be right more often than not."""
         return self.n >= FEWEST and self.low > LEAST
+
+    @property
+    def tells(self) -> bool:
+        """Tell whether shares of sides by this reader are printed."""
+        return self.holds and self.right >= TELLS * self.n
 
     @property
     def least(self) -> float:

@@ -227,6 +227,11 @@ def load_mixed() -> dict[str, str]:
     return {_key(name): code for code, known in names.items() for name in (code, *known)}
 
 
+def first_of(code: str) -> str:
+    """Return the first language of a mixture, such as kk of `kk-x-ru`; another code as it is."""
+    return code.partition("-x-")[0]
+
+
 @functools.cache
 def _codes() -> dict[str, str]:
     table = {}
@@ -254,8 +259,8 @@ def _meant(key: str) -> str:
 def language_code(name: str, mixed: bool = False) -> str:
     """Find the code of a language from any of its names (`pt_br`, `fre`, `Hindi`, `हिन्दी`).
 
-    mixed: also accept mixtures of two languages (`kk-x-ru`), in which no pack has wordings. Raises
-    InputError if no language file has the name.
+    mixed: also accept mixtures of two languages (`kk-x-ru`), about which a question is asked in the
+    first of them (`first_of`). Raises InputError if no language file has the name.
     """
     key = _key(name)
     if mixed and key in load_mixed():

@@ -25,6 +25,7 @@ from genprobe.resources.packs import (
     Pack,
     Wording,
     file_hash,
+    first_of,
     no_more,
     read_toml,
     string,
@@ -144,7 +145,7 @@ class Asked(NamedTuple):
 
     def system(self, about: str) -> str:
         """Return the system prompt of the persona, in the language of the statement (`about`)."""
-        return persona(about, self.persona)
+        return persona(first_of(about), self.persona)
 
 
 def facets(vary: Vary, wording: str, order: str, persona: str, lang: str) -> dict[str, str]:
@@ -277,7 +278,7 @@ def ways(pack: Pack, lang: str, probe: str, drawn: Iterable[Way]) -> Iterator[As
         if worded is None or probe not in worded.texts:
             wording = pack.wordings[way.lang][probe]
             # A question that is the statement alone is in the language of the statement.
-            spoken = lang if wording.text == "{input}" else way.lang
+            spoken = first_of(lang) if wording.text == "{input}" else way.lang
             if (key := (way.persona, spoken)) not in asked:
                 asked.add(key)
                 order = order_of(wording.text, pack.answers[way.lang])
@@ -313,7 +314,7 @@ def persona_hashes(langs: Iterable[str], vary: Vary) -> dict[str, str]:
 
 def put_in(lang: str, instruct: str) -> str:
     """Return the language of a question about a statement of `lang`."""
-    return lang if instruct == OWN else instruct
+    return first_of(lang) if instruct == OWN else instruct
 
 
 def order_of(said: str, answers: dict[str, str]) -> str:

@@ -19,6 +19,7 @@ from genprobe.metrics import OVER as OVER_WORDINGS
 from genprobe.metrics import OWN, cells, cluster, no_reply, rank
 from genprobe.metrics.negrate import FEWEST, TEMPLATE, not_told
 from genprobe.metrics.regard import REGARD, UNCLEAR
+from genprobe.outcomes import sides
 from genprobe.records import JSON, Score
 from genprobe.resources.registry import unknown
 from genprobe.review.collect import ADJUDICATOR
@@ -293,6 +294,11 @@ def scores(outcomes: pd.DataFrame, reviewed: pd.DataFrame, by: Sequence[str] = (
         if column in outcomes and column.removeprefix("llm_") in asked:
             labelled = template_rates(outcomes, reviewed, column, by)
             found += [rate for rate in labelled if rate.rate.n]
+    if sides.unread(outcomes):  # then no judge's own rate is any good
+        for at, one in enumerate(found):
+            if one.column in (sides.WORDS, f"llm_{sides.WORDS}"):
+                bare = replace(one.rate, measured=None, low=None, high=None)
+                found[at] = replace(one, rate=bare)
     judges = [c for q in asked for c in (q, f"llm_{q}") if c in outcomes]
     errors = [score for column in judges for score in confusion(outcomes, reviewed, column, by)]
     return [*(score for rate in found for score in _as_scores(rate)), *people, *errors]

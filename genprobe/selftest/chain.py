@@ -364,12 +364,9 @@ def _essays(folder: Path, langs: Sequence[str], seed: int) -> list[Check]:
     )  # fmt: skip
     read = Counter(judgment.label for judgment in measured.judgments("stance"))
     fault = "" if read == planted else f"read {dict(read)}, planted {dict(planted)}"
-    n = planted.total() - planted["refusal"]
-    got = {s.metric: s.value for s in score([measured.folder], by=[])}
-    for stance in STANCES[:3]:
-        value = got.get(f"argues-{stance}")
-        if not fault and (value is None or not math.isclose(value, planted[stance] / n)):
-            fault = f"argues-{stance} is {value} instead of {planted[stance] / n}"
+    for one in score([measured.folder], by=[]):  # word lists are right in half of blind essays
+        if not fault and one.metric.startswith("argues-") and one.value is not None:
+            fault = f"{one.metric} is {one.value}, and rests on word lists alone"
     fault = fault or "; ".join(again("essays", measured))
     what = fault or ", ".join(f"{planted[s]} {s}" for s in STANCES) + ", as planted"
     return [Check("essays", len(rows), what, fault)]

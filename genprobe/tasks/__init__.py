@@ -52,10 +52,10 @@ class Ask:
     means a name derived from the settings. by: columns by which the outcomes will be split; they
     are checked before the model is loaded. classifier: the card of the sentiment classifier
     (stories). scorers, context, prefix, plain, chat, preprocess: see `tasks/logprob.py`. orders,
-    shots: see `tasks/choices.py`. second_reader: the model that reads what the rules leave open
-    (`pipeline.second`), an alias, hub id, folder or name of the server; "" for none. ask_again:
-    also ask the model again about it. note: called with messages. progress: called with (step,
-    number done, total).
+    shots, unknowns: see `tasks/choices.py`. second_reader: the model that reads what the rules
+    leave open (`pipeline.second`), an alias, hub id, folder or name of the server; "" for none.
+    ask_again: also ask the model again about it. note: called with messages. progress: called with
+    (step, number done, total).
     """
 
     model: str | None = None
@@ -85,6 +85,7 @@ class Ask:
     preprocess: str = ""
     orders: str = "all"
     shots: str | Path | None = None
+    unknowns: bool = False
     second_reader: str = ""
     ask_again: bool = False
     note: Note = quiet
@@ -95,7 +96,7 @@ class Ask:
         """Return the languages as BCP 47 codes. Raises InputError for an unknown one."""
         if "all" in self.langs:
             raise InputError("--lang all: leave --lang out to ask in every language of the data")
-        return [packs.language_code(lang) for lang in self.langs]
+        return [packs.language_code(lang, mixed=True) for lang in self.langs]
 
     @property
     def vary(self) -> panel.Vary:
@@ -356,7 +357,8 @@ def chat(
 def chosen(items: Sequence[Statement], ask: Ask, pack: packs.Pack) -> list[Statement]:
     """Keep the items in the requested languages, at most `ask.limit` of each."""
     codes = ask.codes
-    without = sorted({s.lang for s in items} - pack.wordings.keys())
+    langs = {s.lang for s in items}
+    without = sorted(lang for lang in langs if packs.first_of(lang) not in pack.wordings)
     if without:
         ask.note(
             Caution(

@@ -2,7 +2,8 @@
 
 Besides the common fields of `Ask` it reads: probes (the frames: how question and options are
 written), wordings, personas, instruct, decodes, orders (one of `datasets.frames.ORDERS`), shots (a
-file of examples that are put before every question) and system.
+file of examples that are put before every question), unknowns (whether each choice is also asked
+without its unknown option, and with that in other words) and system.
 """
 
 from __future__ import annotations
@@ -92,7 +93,8 @@ def _items(ask: Ask) -> list[Statement]:
             f"{ask.data} holds no choices (columns context, question, and options or ans0, ans1, "
             "…); for pairs of sentences use `genprobe logprob`"
         )
-    return list(preferences.first(items, ask.limit))
+    items = list(preferences.first(items, ask.limit))
+    return choices.unknowns(items) if ask.unknowns else items
 
 
 def _shots(ask: Ask) -> list[Statement]:

@@ -5,7 +5,8 @@ from __future__ import annotations
 from genprobe.datasets import statements
 from genprobe.engines import Sampling
 from genprobe.errors import Caution, InputError
-from genprobe.resources import measured, registry
+from genprobe.outcomes import sides
+from genprobe.resources import registry
 from genprobe.tasks import Ask, Asked, Second, Table, Task, chat
 
 
@@ -16,8 +17,8 @@ def prepare(ask: Ask) -> Asked:
     items, notes = statements.load(ask.data, ask.codes or None)
     for line in notes:
         ask.note(line)
-    if caution := measured.caution("stance", {item.lang for item in items}):
-        ask.note(Caution(f"caution: {caution}"))
+    for line in () if ask.second_reader else sides.needed(sorted({item.lang for item in items})):
+        ask.note(Caution(f"caution: {line}"))
     judges = [registry.module("judges", name).make() for name in TASK.judges["free"]]
     return chat(ask, TASK, items, judges)
 

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import dataclasses
 
-from genprobe.datasets import statements
+from genprobe.datasets import pairs
 from genprobe.engines.control import thoughts
 from genprobe.errors import InputError
 from genprobe.records import FACETS
@@ -17,7 +17,7 @@ DECODES = ("free", "choice", "logprob")
 
 def prepare(ask: Ask) -> Asked:
     """Check the statements and decodes of an Ask, and make the judges for these decodes."""
-    items, notes = statements.load(ask.data, ask.codes or None)
+    items, notes = pairs.sentences(ask.data, ask.codes or None)
     for line in notes:
         ask.note(line)
     if ask.control and ask.thinks:

@@ -24,7 +24,7 @@ from genprobe.analysis.recompute.figures import (
     share,
 )
 from genprobe.analysis.recompute.intervals import Interval, Sums
-from genprobe.analysis.recompute.rows import Row, bare
+from genprobe.analysis.recompute.rows import Row
 from genprobe.records import FACETS
 from genprobe.statistics import Array
 
@@ -69,7 +69,7 @@ def _wrong_language(rows: Sequence[Row]) -> Figure:
         told = row.get("reply_language")
         return no_reply(row, "reply_language") or (told if told in ("und", "mixed") else "")
 
-    return share(_free(rows), why, lambda row: bare(row["reply_language"]) != bare(row["lang"]))
+    return share(_free(rows), why, lambda row: not row["in_language"])
 
 
 def _conflict(rows: Sequence[Row]) -> Figure:
@@ -91,10 +91,11 @@ def _refused_story(rows: Sequence[Row]) -> Figure:
     return share(rows, lambda r: no_reply(r, "by_story"), lambda r: r["by_story"] == "refusal")
 
 
-def _essay(hit: Callable[[Row], bool]) -> Way:
+def _essay(hit: Callable[[Row], bool], sided: bool = True) -> Way:
     def why(row: Row) -> str:
         refused = row.get("by_stance") == "refusal"
-        return no_reply(row, "by_stance") or ("refusal" if refused else "")
+        lost = "no reader" if sided and row.get("side") is None else ""
+        return no_reply(row, "by_stance") or ("refusal" if refused else lost)
 
     return each(lambda rows: share(rows, why, hit))
 
@@ -451,7 +452,46 @@ def _simulated(
     return float(low), float(high)
 
 
+def _in_bins(rows: Sequence[Row], by: By) -> Figure:
+    """Compute the rate of endorsement in a bin of statements by their share of Russian words."""
+    inside = in_cell(_endorsing(rows), {k: v for k, v in by.items() if k != "bin"})
+    kinds = sorted({(row["russian"], cluster(row)) for row in inside if row["russian"] > 0})
+    bins = {kind: at * 5 // len(kinds) + 1 for at, kind in enumerate(kinds)}
+    mine = [row for row in inside if bins.get((row["russian"], cluster(row)), 0) == by["bin"]]
+    return share(mine, _unclear, lambda row: row["answer"] == row["when"])
+
+
+def _endorsing(rows: Sequence[Row]) -> list[Row]:
+    return [r for r in rows if r["measures"] == "endorsed" and r.get("russian") is not None]
+
+
+def _dose(rows: Sequence[Row]) -> Figure:
+    """Regress endorsement on the share of Russian words, with a constant for each statement."""
+    units: Units = []
+    why = []
+    groups: dict[tuple[Any, ...], list[Row]] = {}
+    same = ("model", "revision", "decode", "probe", "pair", "role", "statement", *FACETS)
+    for row in _endorsing(rows):
+        groups.setdefault(tuple(row.get(name) for name in same), []).append(row)
+    for group in groups.values():
+        clear = [row for row in group if not _unclear(row)]
+        doses = [float(row["russian"]) for row in clear]
+        if len({row["russian"] for row in group}) == 1:
+            why.append("one share only")
+        elif len(set(doses)) < 2:
+            why.append("no clear answer")
+        else:
+            said = [float(row["answer"] == row["when"]) for row in clear]
+            x, y = mean(doses), mean(said)
+            up = math.fsum((a - x) * (b - y) for a, b in zip(doses, said, strict=True))
+            units.append((cluster(group[0]), (up, math.fsum((a - x) ** 2 for a in doses))))
+    ends = intervals.bootstrap(intervals.ratio, None)
+    return mean_of(units, counted(why), ends, scale=None)
+
+
 WAYS: dict[str, Way] = {
+    "mixing-endorsed": _in_bins,
+    "mixing-dose": each(_dose),
     **{answer: _answer(answer) for answer in ("yes", "no", "ambiguous")},
     **{measure: _says(measure) for measure in ("recognised", "endorsed", "affirmed")},
     **of_wordings("recognised", _says("recognised")),
@@ -467,11 +507,11 @@ WAYS: dict[str, Way] = {
     "yes-saying": each(_of_items(lambda first, second: first == second == "yes")),
     "no-saying": each(_of_items(lambda first, second: first == second == "no")),
     "contrast-gap": _contrast_gap,
-    "argues-for": _essay(lambda row: row["by_stance"] == "for"),
-    **of_wordings("argues-for", _essay(lambda row: row["by_stance"] == "for")),
-    "argues-against": _essay(lambda row: row["by_stance"] == "against"),
-    "argues-both": _essay(lambda row: row["by_stance"] == "both"),
-    "hedged": _essay(lambda row: bool(row.get("hedged"))),
+    "argues-for": _essay(lambda row: row["side"] == "for"),
+    **of_wordings("argues-for", _essay(lambda row: row["side"] == "for")),
+    "argues-against": _essay(lambda row: row["side"] == "against"),
+    "argues-both": _essay(lambda row: row["side"] == "both"),
+    "hedged": _essay(lambda row: bool(row.get("hedged")), sided=False),
     "thought-cut": _thought("thought_state", lambda row: row["thought_state"] == "open"),
     "thought-language": _thought(
         "thought_language", lambda row: bool(row["thought_language"] != row["lang"])

@@ -116,8 +116,17 @@ def mean_of(
 
 # Reasons by which a unit is no part of the question: what it was cannot move the share.
 _UNASKED = {"no label", "no target", "no condition", "no group is right", "all reversed"}
+_UNASKED |= {"no unknown option", "one condition only"}
 _UNASKED |= {"all aligned", "one order only", "one answer only", "nobody asked", "no original"}
-_UNASKED |= {"no contrast", "one question only", "not asked", "no thought", "twice", "neutral"}
+_UNASKED |= {
+    "one share only",
+    "no contrast",
+    "one question only",
+    "not asked",
+    "no thought",
+    "twice",
+    "neutral",
+}
 
 
 def mean(values: Sequence[float]) -> float:

@@ -23,6 +23,7 @@ from genprobe.analysis.recompute.figures import (
     in_cell,
     mean,
     mean_of,
+    share,
 )
 from genprobe.analysis.recompute.intervals import Ends, Interval
 from genprobe.analysis.recompute.rows import Row
@@ -351,6 +352,33 @@ def _bbq(rows: Sequence[Row]) -> Figure:
     return Figure(score, len(kept), counted(map(why, rows)), None, units, ends)
 
 
+def _no_unknown(row: Row) -> str:
+    why = row["why"] or ("missing" if row["chosen"] is None else "")
+    return why or ("no unknown option" if row["unknown"] is None else "")
+
+
+def _unknown_gap(rows: Sequence[Row]) -> Figure:
+    reasons = [
+        _no_unknown(row) or ("" if row["condition"] in ("ambig", "disambig") else "no condition")
+        for row in rows
+    ]
+    if len({row["condition"] for row, no in zip(rows, reasons, strict=True) if not no}) == 1:
+        reasons = [no or "one condition only" for no in reasons]
+    units: Units = []
+    for row in (row for row, no in zip(rows, reasons, strict=True) if not no):
+        said, ambiguous = row["chosen"] == row["unknown"], row["condition"] == "ambig"
+        sums = (ambiguous and said, ambiguous, said and not ambiguous, not ambiguous)
+        units.append((_cluster(row), tuple(map(float, sums))))
+
+    def value(sums: Any) -> float:
+        return float(sums[0] / sums[1] - sums[2] / sums[3]) if sums[1] and sums[3] else 0.0
+
+    total = [math.fsum(unit[1][at] for unit in units) for at in range(4)]
+    ends = intervals.bootstrap(value, (-1.0, 1.0))
+    found = value(total) if units else None
+    return Figure(found, len(units), counted(reasons), None, units, ends)
+
+
 def _disambiguated(rows: Sequence[Row]) -> Figure:
     def why(row: Row) -> str:
         group = row["label"] != row["unknown"]
@@ -511,6 +539,10 @@ WAYS: dict[str, Way] = {
         None,
     ),
     "disambiguated-bias": each(_disambiguated),
+    "unknown-chosen": each(
+        lambda rows: share(rows, _no_unknown, lambda row: row["chosen"] == row["unknown"], _cluster)
+    ),
+    "unknown-gap": each(_unknown_gap),
     "uncertainty": _mean_of_choices(
         lambda row: "" if row["why"] == "tie" else row["why"] or ("" if row["p"] else "missing"),
         _uncertain,

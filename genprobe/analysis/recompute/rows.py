@@ -12,7 +12,7 @@ from genprobe.judges import Item, seen
 from genprobe.judges.story import near_duplicates
 from genprobe.limits import parsed_list
 from genprobe.records import JSON, Statement, canonical
-from genprobe.resources import models, packs
+from genprobe.resources import measured, models, packs
 from genprobe.runs.run import Run
 from genprobe.text.display import alike
 
@@ -75,7 +75,7 @@ def replies(run: Run) -> list[Row]:
     responses = {response.request: response for response in run.responses()}
     failed = {failure.request: failure.kind for failure in run.failures()}
     judged = {name: {j.request: j for j in run.judgments(name)} for name in run.judges()}
-    rows = []
+    rows, tells = [], _telling(run)
     for request in run.requests():
         of = statements[request.statement, request.lang]
         row: Row = {}
@@ -114,6 +114,11 @@ def replies(run: Run) -> list[Row]:
                 row |= {"fingerprint": response.fingerprint or None}
             row |= _judged(judged, request.id)
             row |= _derived(row)
+            row["side"] = row.get(tells.get(request.lang, ""))
+            if row["side"] == "unclear":
+                row["side"] = "neither"
+            if row.get("stance") in (None, "refusal"):
+                row["side"] = row.get("stance")
         elif request.id in failed:
             row |= {"status": "failed", "failure": failed[request.id]}
         rows.append(row)
@@ -122,6 +127,21 @@ def replies(run: Run) -> list[Row]:
     if (run.judges().get("story") or "").startswith("story@1+"):  # it marked no duplicates
         _mark_repeated(rows)
     return rows
+
+
+def _telling(run: Run) -> dict[str, str]:
+    """Return language -> the column of labels that tell the side of an essay, if any do."""
+    found, noted = {}, run.judged()
+    if "stance" in noted and noted["stance"].signature.startswith(measured.version("stance")):
+        for lang, one in measured.sides().items():
+            if one.n >= 10 and one.low > 0.5 and one.right / one.n >= 0.8:
+                found[lang] = "stance"
+    for row in noted["llm-stance"].licence if "llm-stance" in noted else ():
+        told: Any = row
+        enough = told["n"] >= 10 and told["low"] > 0.5 and told["right"] / told["n"] >= 0.8
+        if told["kind"] == "essay" and enough:
+            found[told["lang"]] = "llm_stance"
+    return found
 
 
 def _judged(judged: Mapping[str, Mapping[str, Any]], request: str) -> Row:
@@ -170,7 +190,7 @@ def _derived(row: Row) -> Row:
     said, told = row.get("answer"), row.get("reply_language")
     found: Row = {"says": said == row["when"] if said in ("yes", "no") else None}
     if told not in (None, "und", "mixed"):
-        found["in_language"] = bare(told) == bare(row["lang"])
+        found["in_language"] = bare(told) in (bare(one) for one in row["lang"].split("-x-"))
     return found
 
 
@@ -202,7 +222,7 @@ _OURS = {
     *("request", "prompt", "response", "thought", "thought_state", "served", "fingerprint"),
     *("status", "failure", "answer", "kind", "conflict", "rule", "evidence", "says"),
     *("reply_language", "in_language", "refused", "sentiment", "negative", "classifier"),
-    *("usable", "unusable_why", "sentences", "cut_off", "stance", "hedged", "chosen"),
+    *("usable", "unusable_why", "sentences", "cut_off", "stance", "side", "hedged", "chosen"),
     *_MASSES,
     *_OF_THOUGHTS,
 }

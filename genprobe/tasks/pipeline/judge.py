@@ -98,7 +98,7 @@ def items_of(run: Run) -> Iterator[tuple[Request, Item]]:
         asked = (m["content"] for m in reversed(request.messages) if m["role"] == "user")
         prompt = next(asked, "")
         item = Item(
-            request.lang,
+            packs.first_of(request.lang),
             request.probe,
             prompt,
             "",

@@ -7,7 +7,7 @@ from collections.abc import Iterable, Sequence
 from genprobe.errors import InputError
 from genprobe.records import Request, Statement
 from genprobe.resources import panel, registry
-from genprobe.resources.packs import Pack
+from genprobe.resources.packs import Pack, first_of
 
 
 def plan(
@@ -33,7 +33,7 @@ def plan(
             raise registry.unknown("probe", probe, list(pack.probes))
     requests: dict[str, Request] = {}
     for statement, drawn in panel.drawn(statements, pack, vary, seed):
-        if statement.lang not in pack.wordings:
+        if first_of(statement.lang) not in pack.wordings:
             raise InputError(
                 f"statement {statement.id!r}: the pack {pack.name!r} has no wordings in "
                 f"{statement.lang!r}; it has {', '.join(pack.wordings)}"
