@@ -1,12 +1,14 @@
 """Simulate how often each kind of interval holds what it is about, and what breaks it.
 
-    python benchmarks/simulate.py [REPS] [--all] [--only WORDS]      also: make simulate REPS=300
+    python benchmarks/simulate.py [REPS] [--all] [--only WORDS] [--at WORDS]
+    make simulate REPS=300
 
 A row of the table is a kind of interval and a model of the data. Each row has several settings
 (statements, replies, shares, …), which are simulated REPS times (default 20); it has the mean over
 settings and the lowest of the 95 % intervals that hold the truth, in %, with its setting, and the
-mean width in points. `--all` prints each setting. Two standard errors of one setting are 10 points
-at 20 simulations near 95 %, and 1.4 at 1,000: the lowest of many lies lower by chance.
+mean width in points. `--all` prints each setting; `--only` and `--at` choose rows and settings. Two
+standard errors of one setting are 10 points at 20 simulations near 95 %, and 1.4 at 1,000: the
+lowest of many lies lower by chance.
 
 Statements are a sample in all rows, wordings where it says so. Wordings have effects on the logit
 with standard deviation 1 from six distributions: normal; t with three degrees of freedom; skewed
@@ -35,7 +37,7 @@ from genprobe.analysis.paired import swapped_rates
 from genprobe.analysis.ranking import ranking
 from genprobe.metrics import judged
 from genprobe.metrics.wordings import FEWEST, spread
-from genprobe.review.correction import Read, correct
+from genprobe.review.correction import Read, correct, p_value
 from genprobe.review.correction import interval as review_interval
 from genprobe.statistics import Array, Interval, share_interval, two_way_interval
 
@@ -295,6 +297,22 @@ def over_p() -> Iterator[Setting]:
         yield f"{kind}, {w} wordings", one
 
 
+def reviewed_p(judges: tuple[tuple[float, float], ...], w: int = 1) -> Iterator[Setting]:
+    """Two equal models, one of them read worse: `ppi-p` below 5 %. w: wordings, as in `reviews`."""
+    for (right, false), n, share in itertools.product(judges, (24, 100), (0.05, 0.3)):
+
+        def one(rng, right=right, false=false, n=n, share=share):
+            if w > 1:
+                sides = [panel(rng, "normal", share, n, w)[0] > 0 for _ in range(2)]
+            else:
+                sides = [rng.random((n, 8)) < p[:, None] for p in pair(rng, n, share, 0.0)]
+            errs = (right, false), (0.99, 0.01)
+            reads = [reviewed(rng, t, *e, w > 1) for t, e in zip(sides, errs, strict=True)]
+            return p_value(reads, w > 1) < 0.05, 0.0
+
+        yield f"judge {right} / {false}, {n} statements, share {share}", one
+
+
 EVERY = tuple(WORDINGS)
 JUDGES = ((0.99, 0.01), (0.95, 0.05), (0.85, 0.05))
 # What is simulated -> its settings, and whether something should be held (else: said to differ).
@@ -319,16 +337,23 @@ ROWS: dict[str, tuple[Callable[[], Iterator[Setting]], bool]] = {
     "equal models: a pair differs": (rankings, False),
     "equal models: swap-p below 5 %": (swaps, False),
     "equal models over wordings: wordings-p below 5 %": (over_p, False),
+    "equal models, reviewed: ppi-p below 5 %": (lambda: reviewed_p(JUDGES), False),
+    "the same over 8 wordings: ppi-over-wordings-p": (lambda: reviewed_p(JUDGES[1:], 8), False),
 }
 
 
 def simulated(
-    settings: Iterator[Setting], reps: int, every: bool
+    settings: Iterator[Setting], reps: int, every: bool, where: str
 ) -> list[tuple[str, float, float]]:
-    """Simulate each setting: its name, in how many % the first value is true, the mean width."""
+    """Simulate each setting whose name has `where`.
+
+    Returns its name, in how many % the first value is true, the mean width.
+    """
     found = []
     for at, (name, one) in enumerate(settings):
         rng = np.random.default_rng(at)
+        if where not in name:
+            continue
         runs = [run for _ in range(reps) if (run := one(rng)) is not None]
         if not runs:
             continue
@@ -345,6 +370,7 @@ def main() -> None:
     parser.add_argument("reps", nargs="?", type=int, default=20)
     parser.add_argument("--all", action="store_true", help="print each setting")
     parser.add_argument("--only", default="", help="only rows whose name has these words")
+    parser.add_argument("--at", default="", help="only settings whose name has these words")
     given = parser.parse_args()
     start = time.monotonic()
     print("| interval | settings | mean | lowest (of tests: highest) | width | at |")
@@ -352,7 +378,9 @@ def main() -> None:
     for name, (settings, holds) in ROWS.items():
         if given.only not in name:
             continue
-        found = simulated(settings(), given.reps, given.all)
+        found = simulated(settings(), given.reps, given.all, given.at)
+        if not found:
+            continue
         worst = (min if holds else max)(found, key=lambda one: one[1])
         mean, width = (np.mean([one[at] for one in found]) for at in (1, 2))
         told = f"{width:.0f}" if holds and "limit" not in name else "–"
