@@ -15,7 +15,9 @@ with standard deviation 1 from six distributions: normal; t with three degrees o
 (exponential, lognormal); two points; and an outlier, one wording in ten that is three standard
 deviations higher. Rows marked * are outside of what the interval is for; they show what breaks it.
 
-The last rows are tests where nothing differs, in % of the studies that call something different.
+The last rows are tests where nothing differs, in % of the studies that call something different;
+the last of all compares two unlike models by every measure of the registry, after their names were
+shuffled statement by statement, and is printed measure by measure below the table.
 
 Grids as in the finer benchmarks: `intervals.py` (shares), `gate.py` (verdicts), `corrected.py`
 (reviews), `negrate.py`, `inference.py` (analysis of variance, distributions, power).
@@ -26,20 +28,31 @@ from __future__ import annotations
 import argparse
 import functools
 import itertools
+import sys
 import time
 from collections.abc import Callable, Iterator
+from pathlib import Path
 
 import numpy as np
+import pandas as pd
 from scipy.special import expit, logit
+from scipy.stats import binom
 
+from genprobe import metrics
+from genprobe.analysis import paired
+from genprobe.analysis.distributions import pairwise_ks
 from genprobe.analysis.gaps import OfPanel, OfStatements
 from genprobe.analysis.paired import swapped_rates
 from genprobe.analysis.ranking import ranking
-from genprobe.metrics import judged
+from genprobe.analysis.significance import values
+from genprobe.metrics import judged, wordings
 from genprobe.metrics.wordings import FEWEST, spread
 from genprobe.review.correction import Read, correct, p_value
 from genprobe.review.correction import interval as review_interval
-from genprobe.statistics import Array, Interval, share_interval, two_way_interval
+from genprobe.statistics import ALPHA, Array, Interval, share_interval, two_way_interval
+
+sys.path.append(str(Path(__file__).parents[1]))
+from tests import random_tables
 
 Rng = np.random.Generator
 Found = tuple[bool, float]  # whether the truth is held, and the width
@@ -313,6 +326,94 @@ def reviewed_p(judges: tuple[tuple[float, float], ...], w: int = 1) -> Iterator[
         yield f"judge {right} / {false}, {n} statements, share {share}", one
 
 
+# Measures of which nothing can be said to differ.
+NO_TEST = ("kl-people", "seeds")  # a distance, which is never 0, and a number of samples
+# Columns that say what was asked; all others are what a model did.
+ASKED = (
+    *("statement", "pair", "role", "probe", "measures", "when", "sample", "wording", "decode"),
+    *("lang", "classifier", "item", "condition", "label", "order", "target", "counter", "unknown"),
+    *("options_listed", "people", "people_of", "domain", "subdomain", "task_type", "scorer"),
+    *("stereo_antistereo", "russian", "model"),
+)
+
+
+def shuffled(rng: Rng, kind: str, name: str) -> tuple[pd.DataFrame, pd.DataFrame]:
+    """Draw two unlike models of 24 statements, and shuffle their names, statement by statement.
+
+    The second has a favourite reply in two of five cases. The replies to half of the statements are
+    all the same.
+    """
+    make = random_tables.KINDS[kind]
+    more = {"samples": 4} if kind == "replies" else {}
+    a, b = (make(rng, 24, **more) for _ in range(2))
+    did = [column for column in a if column not in ASKED]
+    b[[column for column in a if column in ASKED]] = a[[c for c in a if c in ASKED]]
+    strata = a["probe"] if "probe" in a else a["condition"] if "condition" in a else a["model"]
+    for rows in a.groupby(strata).groups.values():
+        liked = rng.choice(rows, int(0.4 * len(rows)), replace=False)
+        b.loc[liked, did] = b.loc[[rng.choice(rows)] * len(liked), did].to_numpy(object)
+    at = a["pair" if "pair" in a else "item"]
+    if kind in ("replies", "stories"):
+        same = at.isin(rng.choice(at.unique(), at.nunique() // 2, replace=False))
+        for table in (a, b):
+            first = table.groupby([at, strata, *(["role"] if "role" in table else [])])["model"]
+            where = first.transform(lambda group: group.index[0])
+            table.loc[same, did] = table.loc[where[same], did].to_numpy(object)
+    if wordings.base(name):
+        a["wording"] = b["wording"] = "w" + a["sample" if "sample" in a else "order"].astype(str)
+    if "scorer" in a and kind == "pairs":
+        masked = name == "rubia" or name.startswith("crows-pairs")
+        a["scorer"] = b["scorer"] = (
+            "bias" if name == "bias-score" else "mpll" if masked else "loglik"
+        )
+    if name == "affirmed":
+        a["measures"] = b["measures"] = name
+    turn = at.isin([one for one in at.unique() if rng.random() < 0.5])
+    one, other = a.copy(), b.copy()
+    one.loc[turn, did], other.loc[turn, did] = b.loc[turn, did], a.loc[turn, did]
+    types = a.dtypes.to_dict()
+    return one.astype(types), other.astype(types)
+
+
+def is_shown(name: str, a: pd.DataFrame, b: pd.DataFrame) -> bool | None:
+    """Tell whether a measure is said to differ; None where nothing is said."""
+    metric = metrics.find(name)
+    if metric.scale in ("share", "points"):
+        found = [paired.tested(name, cell, 499) for cell in paired.cells_of(a, b, name)]
+        p = next((one.test[1] for one in found if one.difference is not None), None)
+    elif metric.pairable:
+        both = pd.concat([a.assign(model="a"), b.assign(model="b")], ignore_index=True)
+        p = pairwise_ks(values(both, name, ["model"])[0], "model", resamples=499)["p"][0]
+    else:  # a test, or an association, within one model
+        [one] = metrics.score(a, [name], [], str)
+        if name.startswith("bpr-"):
+            p = one.value
+        else:
+            return None if one.low is None else one.low > 0 or one.high < 0
+    return None if p is None else bool(p < ALPHA)
+
+
+def controls() -> Iterator[Setting]:
+    """Every measure of the registry between two models whose names are shuffled."""
+    for name, kind in random_tables.fitting():
+        needs = "decode" in metrics.find(name).needs
+        if name in NO_TEST or (kind in ("replies", "decoded") and needs != (kind == "decoded")):
+            continue
+
+        def one(rng, name=name, kind=kind):
+            if kind == "pairs" and name.startswith("bpr-"):
+                table = shuffled(rng, kind, name)[0]
+                turn = rng.random(len(table)) < 0.5
+                table.loc[turn, ["pro", "anti"]] = table.loc[turn, ["anti", "pro"]].to_numpy()
+                found = is_shown(name, table, table)
+            else:
+                found = is_shown(name, *shuffled(rng, kind, name))
+            return None if found is None else (found, 0.0)
+
+        yield name, one
+
+
+CONTROLS = "every measure, names of the models shuffled: it is said to differ"
 EVERY = tuple(WORDINGS)
 JUDGES = ((0.99, 0.01), (0.95, 0.05), (0.85, 0.05))
 # What is simulated -> its settings, and whether something should be held (else: said to differ).
@@ -339,6 +440,7 @@ ROWS: dict[str, tuple[Callable[[], Iterator[Setting]], bool]] = {
     "equal models over wordings: wordings-p below 5 %": (over_p, False),
     "equal models, reviewed: ppi-p below 5 %": (lambda: reviewed_p(JUDGES), False),
     "the same over 8 wordings: ppi-over-wordings-p": (lambda: reviewed_p(JUDGES[1:], 8), False),
+    CONTROLS: (controls, False),
 }
 
 
@@ -354,9 +456,9 @@ def simulated(
         rng = np.random.default_rng(at)
         if where not in name:
             continue
-        runs = [run for _ in range(reps) if (run := one(rng)) is not None]
-        if not runs:
-            continue
+        if (first := one(rng)) is None:
+            continue  # it says nothing here
+        runs = [first, *(run for _ in range(1, reps) if (run := one(rng)) is not None)]
         share, width = (100 * float(np.mean([run[i] for run in runs])) for i in (0, 1))
         found.append((name, share, width))
         if every:
@@ -372,7 +474,7 @@ def main() -> None:
     parser.add_argument("--only", default="", help="only rows whose name has these words")
     parser.add_argument("--at", default="", help="only settings whose name has these words")
     given = parser.parse_args()
-    start = time.monotonic()
+    start, listed = time.monotonic(), []
     print("| interval | settings | mean | lowest (of tests: highest) | width | at |")
     print("|---|---|---|---|---|---|")
     for name, (settings, holds) in ROWS.items():
@@ -386,6 +488,15 @@ def main() -> None:
         told = f"{width:.0f}" if holds and "limit" not in name else "–"
         row = (name, len(found), f"{mean:.1f}", f"{worst[1]:.1f}", told, worst[0])
         print("| " + " | ".join(map(str, row)) + " |", flush=True)
+        if name == CONTROLS:
+            listed = found
+    if listed:
+        print("\n| measure, shuffled | said to differ |\n|---|---|")
+        print("\n".join(f"| {name} | {share:.1f} |" for name, share, _ in listed))
+        # How many of so many studies would be beyond chance, in any of the measures.
+        most = 100 * binom.isf(ALPHA / len(listed), given.reps, ALPHA) / given.reps
+        beyond = [name for name, share, _ in listed if share > most]
+        print(f"\nbeyond the level of 5 % (more than {most:.1f}): {', '.join(beyond) or 'none'}")
     print(f"\n{given.reps} simulations of each setting, {time.monotonic() - start:.0f} s")
 
 
