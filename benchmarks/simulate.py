@@ -39,7 +39,7 @@ from scipy.special import expit, logit
 from scipy.stats import binom
 
 from genprobe import metrics
-from genprobe.analysis import paired
+from genprobe.analysis import league, paired
 from genprobe.analysis.distributions import pairwise_ks
 from genprobe.analysis.gaps import OfPanel, OfStatements
 from genprobe.analysis.paired import swapped_rates
@@ -326,6 +326,48 @@ def reviewed_p(judges: tuple[tuple[float, float], ...], w: int = 1) -> Iterator[
         yield f"judge {right} / {false}, {n} statements, share {share}", one
 
 
+def languages(rng: Rng, sd: float, share: float, apart: float = 0.0) -> tuple[Array, Array]:
+    """Draw 18 languages' true shares, and 60 statements × 2 replies to each (correlation 0.5).
+
+    sd: of the languages' logits. apart: logits by which one of them is higher. Returns the true
+    shares, and draws of the pooled ones.
+    """
+    logits = logit(share) + sd * rng.standard_normal(18)
+    logits[0] += apart
+    truth = expit(logits)
+    hits = rng.binomial(2, [chances(rng, 0.5, one, 60) for one in truth]).astype(float)
+    sizes = np.full(hits.shape, 2.0)
+    effect = league.design_effect(list(hits), list(sizes))
+    return truth, league.draw(hits.sum(1) / effect, sizes.sum(1) / effect, 4_000)
+
+
+def pooled(apart: float, top: bool = False) -> Iterator[Setting]:
+    """The partly pooled share of the first language, or of the one on top of the table."""
+    for sd, share in itertools.product((0.1,) if apart else (0.0, 0.3, 0.7), (0.05, 0.2, 0.4)):
+
+        def one(rng, sd=sd, share=share):
+            truth, drawn = languages(rng, sd, share, apart)
+            at = int(drawn.mean(0).argmax()) if top else 0
+            low, high = np.quantile(drawn[:, at], [0.025, 0.975])
+            return held((float(low), float(high)), truth[at])
+
+        yield f"sd {sd}, share {share}", one
+
+
+def named() -> Iterator[Setting]:
+    """Languages of which the one that is named is not the highest, or all are equal."""
+    for sd, share in itertools.product((0.0, 0.3, 0.7), (0.05, 0.2, 0.4)):
+
+        def one(rng, sd=sd, share=share):
+            truth, drawn = languages(rng, sd, share)
+            times = np.bincount(drawn.argmax(1), minlength=18) / len(drawn)
+            best = int(times.argmax())
+            wrong = sd == 0 or best != int(truth.argmax())
+            return bool(times[best] > league.NAMED and wrong), 0.0
+
+        yield f"sd {sd}, share {share}", one
+
+
 # Measures of which nothing can be said to differ.
 NO_TEST = ("kl-people", "seeds")  # a distance, which is never 0, and a number of samples
 # Columns that say what was asked; all others are what a model did.
@@ -435,6 +477,10 @@ ROWS: dict[str, tuple[Callable[[], Iterator[Setting]], bool]] = {
         True,
     ),
     "* refusals, errors farther off": (lambda: refusals(((0.97, 0.03), (0.5, 0.05))), True),
+    "one of 18 languages, partly pooled": (lambda: pooled(0.0), True),
+    "the highest of them, partly pooled": (lambda: pooled(0.0, top=True), True),
+    "* a lone outlier among 18 languages, partly pooled": (lambda: pooled(1.5), True),
+    "18 languages: the wrong one is named highest": (named, False),
     "equal models: a pair differs": (rankings, False),
     "equal models: swap-p below 5 %": (swaps, False),
     "equal models over wordings: wordings-p below 5 %": (over_p, False),
