@@ -35,8 +35,9 @@ from pathlib import Path
 
 import numpy as np
 import pandas as pd
+from scipy.optimize import brentq
 from scipy.special import expit, logit
-from scipy.stats import binom
+from scipy.stats import binom, t
 
 from genprobe import metrics
 from genprobe.analysis import league, paired
@@ -310,6 +311,39 @@ def over_p() -> Iterator[Setting]:
         yield f"{kind}, {w} wordings", one
 
 
+def t_over(alike: bool) -> Iterator[Setting]:
+    """Two models, equal over wordings: Student's t of the wordings' differences is below 5 %.
+
+    alike: whether both react to wordings, or only the second.
+    """
+    for kind, w, share in itertools.product(WORDINGS, (5, 8, 15), (0.1, 0.35)):
+
+        def one(rng, kind=kind, w=w, share=share):
+            b = panel(rng, kind, share, 100, w)[0]
+            if alike:
+                a = panel(rng, kind, share, 100, w)[0]
+            else:
+                noise = rng.standard_normal((100, 1)) + 0.5 * rng.standard_normal((100, w))
+                a = rng.binomial(1, expit(centre_alone(share) + noise))
+            gaps = b - a
+            over, of = gaps.var(0, ddof=1), (gaps.mean(0), gaps.mean(1))
+            error = max(np.var(of[0], ddof=1) / w, np.var(of[1], ddof=1) / 100, 1e-9)
+            error = max(
+                error,
+                np.var(of[0], ddof=1) / w + np.var(of[1], ddof=1) / 100 - (over.mean() / 100 / w),
+            )
+            return abs(gaps.mean()) > t.ppf(0.975, w - 1) * error**0.5, 0.0
+
+        yield f"{kind}, {w} wordings, share {share}", one
+
+
+@functools.cache
+def centre_alone(share: float) -> float:
+    """Find the mean logit with which the mean share over statements is `share`."""
+    noise = 1.25**0.5 * np.random.default_rng(1).standard_normal(LARGE)
+    return float(brentq(lambda at: expit(at + noise).mean() - share, -20, 20))
+
+
 def reviewed_p(judges: tuple[tuple[float, float], ...], w: int = 1) -> Iterator[Setting]:
     """Two equal models, one of them read worse: `ppi-p` below 5 %. w: wordings, as in `reviews`."""
     for (right, false), n, share in itertools.product(judges, (24, 100), (0.05, 0.3)):
@@ -484,6 +518,8 @@ ROWS: dict[str, tuple[Callable[[], Iterator[Setting]], bool]] = {
     "equal models: a pair differs": (rankings, False),
     "equal models: swap-p below 5 %": (swaps, False),
     "equal models over wordings: wordings-p below 5 %": (over_p, False),
+    "* Student's t over wordings, both models react alike": (lambda: t_over(True), False),
+    "* Student's t over wordings, only one model reacts": (lambda: t_over(False), False),
     "equal models, reviewed: ppi-p below 5 %": (lambda: reviewed_p(JUDGES), False),
     "the same over 8 wordings: ppi-over-wordings-p": (lambda: reviewed_p(JUDGES[1:], 8), False),
     CONTROLS: (controls, False),
