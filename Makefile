@@ -3,7 +3,7 @@
 # `make test-all` runs all of them.
 # `make fuzz MINUTES=60` looks for input on which a reader fails.
 # `make docs` builds the site.
-# `make simulate REPS=100` simulates how often the intervals hold, as a table (REPS=20: two minutes).
+# `make simulate REPS=100` simulates how often the intervals hold, as a table (REPS=20: six minutes).
 # `make engines` tests the real vLLM, its server and Ray on the CPU, in .venv-vllm; `make llama` also
 # llama.cpp's server, which is compiled (ten minutes of a core or more, so no part of CI).
 # `make lock` pins versions and hashes (UPGRADE=--upgrade: the newest); `make pip-audit` asks whether

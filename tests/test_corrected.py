@@ -15,6 +15,7 @@ from genprobe.errors import InputError
 from genprobe.outcomes.table import from_rows
 from genprobe.review import collect, corrected_rates, correction
 from genprobe.review.corrected_rates import rates
+from genprobe.review.correction import Read
 from genprobe.review.plan import plan
 from genprobe.runs.run import Run
 from genprobe.statistics import share_interval
@@ -145,13 +146,13 @@ def test_reviewers_who_disagree_make_the_interval_wider():
         votes = (rng.random((600, 3)) < np.where(label, 1 - err, err)[:, None]).sum(1)
         truth = np.where(seen, votes > 1, np.nan)
         unsure = correction.doubt(np.column_stack([votes, np.full(600, 3), np.ones(600)])[seen])
-        one = correction.correct(correction.Read(label, truth, np.ones(600), each, doubt=unsure))
+        one = correction.correct(Read(label, truth, np.ones(600), each, doubt=unsure))
         widths.append(one.ppi_high - one.ppi_low)
     assert widths == sorted(widths) and widths[-1] > 1.3 * widths[0]
     tied = rng.permutation(600) < 30
     half = np.where(tied, np.nan, truth)
-    read = correction.Read(label, half, np.ones(600), each, split=tied & ~np.isnan(truth))
-    settled = correction.correct(correction.Read(label, half, np.ones(600), each))
+    read = Read(label, half, np.ones(600), each, split=tied & ~np.isnan(truth))
+    settled = correction.correct(Read(label, half, np.ones(600), each))
     one = correction.correct(read)
     assert one.ppi_low < settled.ppi_low and one.ppi_high > settled.ppi_high
     assert one.ppi == settled.ppi
@@ -181,7 +182,7 @@ def test_a_difference_of_corrected_rates_is_paired_by_statement():
     for _ in range(2):
         label = rng.random(200) < chance
         truth = np.where(rng.permutation(200) < 60, label, np.nan)
-        reads.append(correction.Read(label, truth, np.ones(200), cluster))
+        reads.append(Read(label, truth, np.ones(200), cluster))
     low, high = correction.interval(reads)
     assert low < correction.value(reads[0]) - correction.value(reads[1]) < high
     back = correction.interval(reads[::-1])
@@ -197,11 +198,11 @@ def test_over_wordings_the_interval_is_no_narrower_than_for_these():
     cluster, wording = np.repeat(np.arange(30), 6), np.tile(list("abcdef"), 30)
     label = rng.random(180) < np.tile([0.1, 0.2, 0.4, 0.5, 0.7, 0.9], 30)
     truth = np.where(rng.permutation(180) < 60, label, np.nan)
-    one = correction.correct(correction.Read(label, truth, np.ones(180), cluster, wording))
+    one = correction.correct(Read(label, truth, np.ones(180), cluster, wording))
     assert one.over == pytest.approx(one.ppi)
     assert one.over_low < one.ppi_low and one.over_high > one.ppi_high
     two = np.isin(wording, ["a", "b"])
-    few = correction.Read(label[two], truth[two], np.ones(60), cluster[two], wording[two])
+    few = Read(label[two], truth[two], np.ones(60), cluster[two], wording[two])
     assert correction.correct(few).over is None
 
 
@@ -550,10 +551,48 @@ def test_a_judge_that_reads_one_model_worse_makes_no_difference():
     assert difference.value == pytest.approx(other.ppi - one.ppi)
     assert difference.low < 0 < difference.high and abs(difference.value) < 0.07
     assert (found["ppi-a"].low, found["ppi-b"].high) == (one.ppi_low, other.ppi_high)
+    assert found["ppi-p"].value > 0.05 and found["ppi-p"].n == difference.n
     assert "ppi-over-wordings-a" not in found
     with pytest.raises(InputError, match="no question that corrects a rate of both"):
         other = sides[1][2].assign(question="fluency")
         corrected_rates.differences(sides[0], ("two", sides[1][1], other))
+
+
+@pytest.mark.parametrize(
+    ("over", "gaps"), [(False, (0, 0.1, 0.2, 0.25, 0.3, 0.4, 0.5, 0.6)), (True, (0.2, 0.9))]
+)
+def test_the_p_value_of_two_corrected_rates_never_contradicts_their_interval(over, gaps):
+    """It is 1 less the level at which the interval begins or ends at 0, whoever disagrees."""
+    rng, below = np.random.default_rng(3), 0
+    each = 12 if over else 4
+    cluster, wordings = np.repeat(np.arange(20), each), np.tile(np.arange(each), 20)
+    for at, gap in enumerate(gaps):
+        reads = []
+        for share in (0.05, 0.05 + gap):
+            truth = rng.random(cluster.size) < rng.beta(2 * share, 2 * (1 - share), 20)[cluster]
+            label = rng.random(cluster.size) < np.where(truth, 0.9, 0.05)
+            seen = rng.random(cluster.size) < 0.5
+            split = seen & (rng.random(cluster.size) < 0.1 * (at % 2))
+            said, ones = np.where(seen & ~split, truth, np.nan), np.ones(cluster.size)
+            worded = wordings if over else None
+            reads.append(Read(label, said, ones, cluster, worded, split, 0.02 * (at % 2)))
+        p = correction.p_value(reads, over)
+        low, high = correction.interval(reads, over=over)
+        assert (p < 0.05) == (low > 0 or high < 0)
+        below += p < 0.05
+        if 0.002 < p < 1:
+            ends = correction.interval(reads, 1 - p, over)
+            assert min(map(abs, ends)) == pytest.approx(0, abs=1e-9)
+    assert 0 < below < len(gaps)
+
+
+def test_rates_without_a_difference_have_a_p_value_of_one():
+    read = Read(np.arange(40) % 2 == 0, (np.arange(40) % 2 == 0) * 1.0, np.ones(40), np.arange(40))
+    assert correction.p_value([read, read]) == 1.0
+    other = Read(~read.measured, 1 - read.truth, read.weights, read.clusters)
+    assert correction.p_value([read, other]) == 1.0  # half of both, of other statements
+    unsure = Read(read.measured, np.zeros(40), read.weights, read.clusters, None, None, 0.5)
+    assert correction.p_value([read, unsure]) == 1.0  # reviewers who only guess
 
 
 # --- planning

@@ -204,29 +204,53 @@ def test_a_few_clear_answers_may_not_hide_a_figure_that_moved(share, most):
 
 
 def test_a_language_that_stops_answering_makes_the_verdict_worse():
-    """Of 18 languages one hedges its noes, or refuses everything: pooled, 16 points hold."""
-    langs = ["kk", *(f"l{at}" for at in range(17))]
-    old = pd.concat([table(SAME[:80], lang) for lang in langs])
+    """Of 12 languages one hedges its noes, or refuses everything: pooled, 20 points hold."""
+    langs = ["kk", *(f"l{at}" for at in range(11))]
+    old = pd.concat([table(SAME[:40], lang) for lang in langs])
     for change in (hedged, lambda says: np.full_like(says, REFUSES)):
         new = pd.concat(
-            [table(change(SAME[:80]) if lang == "kk" else SAME[:80], lang) for lang in langs]
+            [table(change(SAME[:40]) if lang == "kk" else SAME[:40], lang) for lang in langs]
         )
-        assert verdict(old, new, 0.16).verdict == gate.NOT_WORSE
-        found = verdict(old, new, 0.16, ["lang"])
-        assert found.verdict == gate.WORSE
-        worst = {check.where for check in found.checks if check.verdict == gate.WORSE}
-        assert "unclear for endorsed, lang kk" in worst and not any("lang l" in w for w in worst)
+        for by in ([], ["lang"])[change is hedged :]:  # unasked, too
+            found = verdict(old, new, 0.2, by)
+            assert found.verdict == gate.WORSE
+            worst = {check.where for check in found.checks if check.verdict == gate.WORSE}
+            assert "unclear for endorsed, lang kk" in worst
+            assert not any("lang l" in where for where in worst)
+            named = {check.moved.by["lang"] for check in found.checks if "lang" in check.moved.by}
+            assert named == ({*langs} if by else {"kk"}) and "kk" in found.failures[0]
 
 
-def test_requests_that_fail_in_one_language_make_the_verdict_worse():
-    langs = [f"l{at}" for at in range(20)]
-    old = pd.concat([table(SAME[:60], lang) for lang in langs])
+def test_a_language_of_few_statements_that_stops_answering_is_no_pass():
+    """Six statements are too few after the correction; pooled, a guard of 10 points holds."""
+    langs = ["kk", *(f"l{at}" for at in range(17))]
+    six = np.ones((6, 1))
+    old = pd.concat([table(six, lang) for lang in langs])
+    gone = pd.concat([table(six * (REFUSES if lang == "kk" else 1), lang) for lang in langs])
+    old["statement"] += old["lang"]
+    gone["statement"] += gone["lang"]
+    assert verdict(old, old, 0.2).verdict == gate.NOT_WORSE
+    found = verdict(old, gone, 0.2, unclear=0.2)
+    assert found.verdict == gate.UNDECIDED
+    assert any(told.startswith("refusal, lang kk: +100.0") for told in found.failures)
+    # One that lost a single answer is named, and that is all.
+    few = gone["statement"] != "s0kk"
+    gone.loc[few] = old[few]
+    found = verdict(old, gone, 0.2, unclear=0.2)
+    assert found.verdict == gate.NOT_WORSE
+    assert any("refusal, lang kk: +16.7 points" in line for line in found.lines())
+
+
+@pytest.mark.parametrize("by", [[], ["lang"]])
+def test_requests_that_fail_in_one_language_make_the_verdict_worse(by):
+    langs = [f"l{at}" for at in range(12)]
+    old = pd.concat([table(SAME[:40], lang) for lang in langs])
     new = old.copy()
     gone = (new["lang"] == "l7").to_numpy()
     new.loc[gone, "status"] = "failed"
     for judged in ("answer", "kind", "says", "refused", "response"):
         new[judged] = new[judged].astype(object).mask(gone)
-    found = verdict(old, new, 0.12, ["lang"])
+    found = verdict(old, new, 0.2, by)
     assert found.verdict == gate.WORSE
     assert any(c.where == "failed, lang l7" and c.verdict == gate.WORSE for c in found.checks)
 

@@ -131,6 +131,7 @@ def _side_by_side(
 
 def _corrected(asked: _Asked, table: Path, by: Sequence[str]) -> list[Score]:
     """Compare each other run with the first by the rates that a review of both corrects."""
+    from genprobe.analysis import significance
     from genprobe.metrics import spoken
     from genprobe.review import corrected_rates
 
@@ -143,7 +144,9 @@ def _corrected(asked: _Asked, table: Path, by: Sequence[str]) -> list[Score]:
     if not others:
         raise InputError(f"{asked.runs[0].folder} is compared with nothing; give another run")
     scores = [s for other in others for s in corrected_rates.differences(first, other, by)]
-    return [dataclasses.replace(s, signature=asked.sign(signs[0](s.metric))) for s in scores]
+    return significance.corrected(
+        dataclasses.replace(s, signature=asked.sign(signs[0](s.metric))) for s in scores
+    )
 
 
 def _retested(asked: _Asked, metrics: Sequence[str], by: Sequence[str], note: Note) -> list[Score]:

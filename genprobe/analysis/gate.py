@@ -8,6 +8,7 @@ test of non-inferiority; as all must hold, no correction is needed: Berger 1982,
 
 from __future__ import annotations
 
+import itertools
 from collections.abc import Callable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, field, replace
 from functools import partial
@@ -47,7 +48,7 @@ class Check:
 
     name: the limit. most: the margin, a share. falls: whether a fall is the harm. moved: the
     figures and movements. adjusted: the p-value that the margin is exceeded, after Holm's
-    correction. decides: whether it must hold; a cell of `by` can only be worse.
+    correction. decides: whether it must hold; another cell can only be worse.
     """
 
     name: str
@@ -76,6 +77,16 @@ class Check:
         if old is None or new is None:
             return old is not new
         return (old - new if self.falls else new - old) > self.most
+
+    @property
+    def guards_language(self) -> bool:
+        """Return whether it tests what may drop out in one language."""
+        return "lang" in self.moved.by and _guards(self.name)
+
+    @property
+    def beyond(self) -> bool:
+        """Return whether the movement is beyond the margin, shown or not."""
+        return self.moved.rises[0].value > self.most
 
     @property
     def where(self) -> str:
@@ -242,12 +253,12 @@ def gate(
     """Test a new version's run against an old one's.
 
     limits: metric -> by how much it may rise, a share; also `unclear`, `refusal` and `failed`,
-    which have limits by default. falls: metric -> by how much it may fall. by: columns of which
-    each cell is printed, and can be worse. most_flips: share of answers that may change beyond
-    chance. again: another run of the old version, which shows what changes by chance. Raises
-    RunError if the runs asked differently, or one is not there; InputError for a margin that the
-    data cannot show (also before the new version is asked), a metric that does not fit, or too many
-    requests without a reply.
+    which have limits by default, also in each language. falls: metric -> by how much it may fall.
+    by: columns of which each cell is printed, and can be worse. most_flips: share of answers that
+    may change beyond chance. again: another run of the old version, which shows what changes by
+    chance. Raises RunError if the runs asked differently, or one is not there; InputError for a
+    margin that the data cannot show (also before the new version is asked), a metric that does not
+    fit, or too many requests without a reply.
     """
     if not limits and not falls and most_flips is None:
         raise InputError("no limit is given; give one for a rise, for a fall or for flips")
@@ -319,18 +330,25 @@ def checked(
         if (metric.units(before, []).reason == "").any():
             moved = partial(rises.moved, *sides, name, False)
             tests.append(_Limit(name, None, False, moved, least))
-    found = [check for test in tests for check in test.checks(by)]
+    several = all("lang" in side and side["lang"].nunique() > 1 for side in sides)
+    langs = ("lang",) if several and "lang" not in by else ()
+    found = [check for test in tests for check in test.checks(by, langs)]
     if not found:
         return []
-    corrected = adjusted([one.moved.p(one.most) for one in found], "holm")
+    alone = [one.moved.p(one.most) for one in found]
     found = [
         replace(one, adjusted=float(p), signature=sign(_method(one.name, one.moved)))
-        for one, p in zip(found, corrected, strict=True)
+        for one, p in zip(found, adjusted(alone, "holm"), strict=True)
     ]
-    if not any(check.verdict == WORSE for check in found):
+    if not any(check.adjusted < ALPHA for check in found):
         given = {test.name for test in tests if test.most is not None}
         _showable([one for one in found if one.decides and one.name in given])
-    return found
+    # A language in which a guard is broken, without correction, is no pass.
+    return [
+        replace(one, decides=one.decides or (one.guards_language and p < ALPHA))
+        for one, p in zip(found, alone, strict=True)
+        if not langs or one.decides or not one.guards_language or one.beyond
+    ]
 
 
 @dataclass(frozen=True)
@@ -348,10 +366,16 @@ class _Limit:
     measure: Callable[[Sequence[str]], list[Moved]]
     own: float = 0.0
 
-    def checks(self, by: Sequence[str]) -> Iterator[Check]:
-        """Make the checks of all units together, which decide, and of each cell of `by`."""
+    def checks(self, by: Sequence[str], langs: Sequence[str]) -> Iterator[Check]:
+        """Make the checks of all units together, which decide, and of each cell of `by`.
+
+        langs: the column of languages, if guards are also tested in each of them.
+        """
         pooled, most = self.measure(()), self.most
-        cells = self.measure(by) if by else []
+        splits = [by, langs if _guards(self.name) else ()]
+        apart = [
+            cells for split in splits if split and len(cells := self.measure(split)) > len(pooled)
+        ]
         if most is None:
             usual = FAILED if self.name == NO_REPLY else GUARD
             most = usual if all(one.shown < usual for one in pooled) else max(usual, self.own)
@@ -359,8 +383,13 @@ class _Limit:
         decides = self.most is not None or self.name != NO_REPLY
         for cell in pooled:
             yield Check(self.name, most, self.fall, cell, 1.0, decides, "")
-        for cell in cells if len(cells) > len(pooled) else ():
+        for cell in itertools.chain(*apart):
             yield Check(self.name, most, self.fall, cell, 1.0, False, "")
+
+
+def _guards(name: str) -> bool:
+    """Tell whether a limit is of what drops out: no reply, a refusal, no clear answer."""
+    return name.startswith(f"{UNCLEAR} for ") or name in (*_REFUSALS, NO_REPLY)
 
 
 def _method(name: str, cell: Moved) -> str:
@@ -392,14 +421,20 @@ def _showable(checks: Sequence[Check]) -> None:
 
 def _failed(runs: Sequence[Run], tables: Sequence[pd.DataFrame], most: float) -> str:
     """Say how many requests have no reply; raise InputError if they are too many in a run."""
+    import pandas as pd
+
     shares = []
     for run, outcomes in zip(runs, tables, strict=True):
-        without = (outcomes["status"] != "answered").mean() if "status" in outcomes else 0.0
-        if without > most:
+        none = outcomes["status"] != "answered" if "status" in outcomes else pd.Series([False])
+        if (without := none.mean()) > most:
+            langs = none.groupby(outcomes["lang"]).mean() if "lang" in outcomes else none[:0]
+            where = ", ".join(
+                f"{lang} {100 * share:.1f} %" for lang, share in langs.items() if share
+            )
             raise InputError(
-                f"{run.folder}: {100 * without:.1f} % of the planned requests have no reply; "
-                f"{100 * most:g} allowed; run the same command again, or give --max-rise "
-                f"{NO_REPLY}=POINTS"
+                f"{run.folder}: {100 * without:.1f} % of the planned requests have no reply "
+                f"({where}); {100 * most:g} allowed; run the same command again, or give "
+                f"--max-rise {NO_REPLY}=POINTS"
             )
         shares.append(f"{100 * without:.1f} %")
     return f"requests without a reply: {shares[0]} in the old run, {shares[1]} in the new one"

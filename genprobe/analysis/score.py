@@ -44,6 +44,7 @@ def score(
     people: str | Path | None = None,
     band: bool = False,
     regions: Sequence[str] = (),
+    league: str = "",
     note: Note = quiet,
 ) -> Scores:
     """Score run folders, or files of judged replies or scored pairs, each source by itself.
@@ -57,8 +58,9 @@ def score(
     run. perplexity: the values in files of pairs are perplexities, of which the lower is preferred.
     people: a table of people's agreement with the stereotypes of choices
     (`outcomes.external.with_people`). band: also return each rate of yes/no answers by the other
-    readings (band.py). regions: count only stereotypes known in one of these. note: called with
-    every message and caution.
+    readings (band.py). regions: count only stereotypes known in one of these. league: a
+    column, such as `lang`, whose values are also set in order by partly pooled shares (league.py).
+    note: called with every message and caution.
 
     Returns the scores. Those of a run are also written to its `scores.json`, its outcomes to
     `outcomes.csv`, once all sources are counted. Raises InputError with a message of one line.
@@ -68,8 +70,9 @@ def score(
     from genprobe.outcomes import columns as known_columns
 
     how = _How(
-        *(listed(metrics), listed(by), declared, reviewed, scorers),
-        *(perplexity, people, band, regions, note),
+        *(listed(metrics), listed(by), declared, reviewed),
+        *(scorers, perplexity, people, band),
+        *(regions, league, note),
     )
     how.check()
     tables = [_table(source, how) for source in sources_of(sources)]
@@ -108,6 +111,7 @@ class _How:
     people: str | Path | None
     band: bool
     regions: Sequence[str]
+    league: str
     note: Note
 
     def check(self) -> None:
@@ -245,9 +249,31 @@ def _counted(table: _Table, tables: Sequence[_Table], columns: list[str], how: _
             scores += found
         if how.band:
             scores = Readings(chosen, table.reader).beside(scores)
+        if how.league:
+            cells = [column for column in columns if column != how.league]
+            scores += _league(source, chosen, names, cells, how, sign)
         return more.scores(scores) if more else scores
     except InputError as error:
         raise _about(source, error) from None
+
+
+def _league(
+    source: Path,
+    outcomes: pd.DataFrame,
+    names: Sequence[str],
+    by: Sequence[str],
+    how: _How,
+    sign: Callable[[str], str],
+) -> Iterator[Score]:
+    """Yield the league tables of the metrics asked for, else of the first that is a share."""
+    from genprobe import metrics as measures
+    from genprobe.analysis.league import league
+
+    shares = [n for n in names if measures.find(n).pairable and measures.find(n).scale == "share"]
+    for name in how.metrics or shares[:1]:
+        for scores, line in league(outcomes, name, how.league, by, sign):
+            how.note(f"{source}: {line}")
+            yield from scores
 
 
 def _of_judges(outcomes: pd.DataFrame, scores: Sequence[Score]) -> Iterator[str]:

@@ -158,7 +158,10 @@ def power_scores(found: Power, about: Mapping[str, JSON], sign: str) -> list[Sco
     ]
 
 
-TO_REPORT = ("mcnemar-p", "swap-p", "wordings-p", "interval-p", "clustered-p")
+TO_REPORT = (
+    *("mcnemar-p", "swap-p", "wordings-p", "interval-p", "clustered-p"),
+    *("ppi-p", "ppi-over-wordings-p"),
+)
 
 
 def corrected(scores: Iterable[Score], methods: Sequence[str] = ("holm",)) -> list[Score]:

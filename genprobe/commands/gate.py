@@ -91,7 +91,8 @@ def command(
 
     All planned replies count. Unclear answers may hide either answer, so a limit must hold both if
     they are counted as no and if they are counted as yes. With --by, each cell is printed, too; the
-    verdict is that of all together, and worse if a cell is shown to be worse.
+    verdict is that of all together, and worse if a cell is shown to be worse. What drops out
+    (refusal, unclear, failed) is tested in each language anyway; one that is beyond is named.
     """
     from genprobe.analysis.gate import gate
     from genprobe.text.display import clean

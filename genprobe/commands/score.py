@@ -56,6 +56,13 @@ from genprobe.commands._options import BY, DECLARED, FOLLOW, FORMAT, QUIET, VERB
     help="Only stereotypes known in this region (SHADES); may be repeated. With --by inside, "
     "compare them with the others.",
 )
+@click.option(
+    "--league",
+    default="",
+    metavar="COL",
+    help="Also set the values of a column, such as lang, in order: shares partly pooled, and the "
+    "chance of each to be the highest.",
+)
 @together(BY, DECLARED, FOLLOW, FORMAT, QUIET, VERBOSE)
 def command(
     sources: tuple[Path, ...],
@@ -67,6 +74,7 @@ def command(
     people: Path | None,
     band: bool,
     regions: tuple[str, ...],
+    league: str,
     by: str | None,
     declared: bool,
     form: str,
@@ -96,6 +104,7 @@ def command(
         people=people,
         band=band,
         regions=regions,
+        league=league,
         note=noter(quiet),
     )
     print_scores(found, form)

@@ -438,6 +438,16 @@ declare(
         )
         for rate in ("ppi", "ppi-over-wordings")
     ),
+    *(
+        Measure(
+            f"{rate}-p",
+            f"p-value of {rate}-difference",
+            "p",
+            note=f"{rate}-p: of {rate}-difference, from the draws of its interval; below 0.05 "
+            "where that leaves out 0.",
+        )
+        for rate in ("ppi", "ppi-over-wordings")
+    ),
     Measure(
         "by-people",
         "a rate of stories by people's answers alone, without a judge",

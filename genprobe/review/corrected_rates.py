@@ -23,7 +23,16 @@ from genprobe.outcomes import sides
 from genprobe.records import JSON, Score
 from genprobe.resources.registry import unknown
 from genprobe.review.collect import ADJUDICATOR
-from genprobe.review.correction import METHOD, VERSION, Corrected, Read, correct, doubt, interval
+from genprobe.review.correction import (
+    METHOD,
+    VERSION,
+    Corrected,
+    Read,
+    correct,
+    doubt,
+    interval,
+    p_value,
+)
 from genprobe.statistics import LEVEL, Array, share_interval
 
 NEGRATES = {
@@ -311,9 +320,9 @@ def differences(a: Side, b: Side, by: Sequence[str] = ()) -> list[Score]:
     """Compare two models by the rates that reviews of both correct, in each cell of `by`.
 
     Returns for each rate `ppi-a`, `ppi-b` and `ppi-difference`, b less a, whose interval is that of
-    `correction.interval` for two: the same statements are drawn for both models. The cells have the
-    columns `of`, `a` and `b`. If three or more wordings were asked, the same follows over wordings
-    (`ppi-over-wordings-a`, …).
+    `correction.interval` for two: the same statements are drawn for both models; and `ppi-p`, which
+    is 5 % where this interval begins or ends at 0. The cells have the columns `of`, `a` and `b`. If
+    three or more wordings were asked, the same follows over wordings (`ppi-over-wordings-a`, …).
     Rates of templates are not compared. Signatures are empty.
     """
     sides = [(name, by_question(outcomes), said) for name, outcomes, said in (a, b)]
@@ -355,10 +364,12 @@ def _difference(a: Read, b: Read, cell: dict[str, JSON]) -> list[Score]:
             continue
         n = [len(read.measured) for read in (a, b)]
         rows = [(*end, count) for end, count in zip(ends, n, strict=True)]
-        rows.append((second - first, *interval([b, a], over=name == OVER), min(n)))
+        over = name == OVER
+        rows.append((second - first, *interval([b, a], over=over), min(n)))
+        rows.append((p_value([b, a], over), None, None, min(n)))
         found += [
             Score(f"{name}-{side}", cell, *figure, {}, None, "")
-            for side, figure in zip(("a", "b", "difference"), rows, strict=True)
+            for side, figure in zip(("a", "b", "difference", "p"), rows, strict=True)
         ]
     return found
 

@@ -36,7 +36,7 @@ How often the intervals hold is simulated in `benchmarks/corrected.py`. The rate
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Iterator, Sequence
 from dataclasses import dataclass, field, replace
 
 import numpy as np
@@ -235,34 +235,72 @@ def interval(
     the share only by its sensitivity and false alarms; if not (accuracy), the share moves with it
     as a product. The head of this module says how.
     """
-    own = [value(read, over) for read in reads]
-    here = own[0] if len(own) == 1 else own[0] - own[1]
     ends = []
-    for out in (-1, 1):
-        # Towards this end for the first rate, against it for the one that is subtracted.
-        sides = [out, -out][: len(reads)]
-        found = [here]
-        for doubt in {0.0, *(read.doubt for read in reads if by_errors)}:
-            if doubt >= 0.5:
-                found.append(out if len(reads) > 1 else (1 + out) / 2)
-                continue
-            parts = [
-                _Part.of(
-                    *(read.settled((1 + side) / 2), side, min(doubt, read.doubt)),
-                    *(over, by_errors, at),
-                )
-                for at, (read, side) in enumerate(zip(reads, sides, strict=True))
-            ]
-            moves = [_moved(reads, parts, sides)]
-            moves += [_moved_over(reads, parts, out)] if over else []
-            for moved in moves:
-                n = min(len(moved), *(len(part.here) for part in parts))
-                drawn = parts[0].here[:n] + moved[:n]
-                drawn = drawn - parts[1].here[:n] if len(parts) > 1 else drawn
-                found.append(float(np.quantile(drawn, (1 + out * level) / 2)))
-        ends.append(max(found) if out > 0 else min(found))
-    least = 0.0 if len(reads) == 1 else -1.0
-    return max(least, ends[0]), min(1.0, ends[1])
+    for out, widest in ((-1, min), (1, max)):
+        drawings = _drawings(reads, over, by_errors, out)
+        found = [float(np.quantile(drawn, (1 + out * level) / 2)) for drawn in drawings]
+        ends.append(widest(_here(reads, over), *found))
+    return max(0.0 if len(reads) == 1 else -1.0, ends[0]), min(1.0, ends[1])
+
+
+def p_value(reads: Sequence[Read], over: bool = False) -> float:
+    """Compute the two-sided p-value for the hypothesis that two corrected rates do not differ.
+
+    reads, over: as in `interval`. It is 1 less the highest level at which `interval` leaves out 0:
+    the same question, and never another answer.
+    """
+    here = _here(reads, over)
+    if not here:
+        return 1.0
+    out = 1 if here < 0 else -1  # the end that could reach 0
+    drawings = _drawings(reads, over, True, out)
+    return min(1.0, 2 * max(_beyond(0.0, -out * drawn) for drawn in drawings))
+
+
+def _beyond(value: float, drawn: Array) -> float:
+    """Return the chance whose quantile of the draws is `value`, the inverse of `np.quantile`.
+
+    At least one over their number: what was never drawn is not impossible.
+    """
+    drawn = np.sort(drawn)
+    at, n = int(np.searchsorted(drawn, value, "right")), len(drawn)
+    if 0 < at < n:
+        place = at - 1 + (value - drawn[at - 1]) / (drawn[at] - drawn[at - 1])
+        return float(max(place / (n - 1), 1 / n))
+    return 1.0 if at else 1 / n
+
+
+def _here(reads: Sequence[Read], over: bool) -> float:
+    """Return the corrected rate, or the difference."""
+    own = [value(read, over) for read in reads]
+    return own[0] if len(own) == 1 else own[0] - own[1]
+
+
+def _drawings(reads: Sequence[Read], over: bool, by_errors: bool, out: int) -> Iterator[Array]:
+    """Yield draws of the rate or difference towards its upper (out: 1) or lower (-1) end.
+
+    One array for each reading of the reviewers' disagreements, and of wordings; the widest decides.
+    The arguments are those of `interval`.
+    """
+    # Towards this end for the first rate, against it for the one that is subtracted.
+    sides = [out, -out][: len(reads)]
+    for doubt in sorted({0.0, *(read.doubt for read in reads if by_errors)}):
+        if doubt >= 0.5:  # nothing is known
+            yield np.full(2, out if len(reads) > 1 else (1 + out) / 2)
+            continue
+        parts = [
+            _Part.of(
+                *(read.settled((1 + side) / 2), side, min(doubt, read.doubt)),
+                *(over, by_errors, at),
+            )
+            for at, (read, side) in enumerate(zip(reads, sides, strict=True))
+        ]
+        moves = [_moved(reads, parts, sides)]
+        moves += [_moved_over(reads, parts, out)] if over else []
+        for moved in moves:
+            n = min(len(moved), *(len(part.here) for part in parts))
+            drawn = parts[0].here[:n] + moved[:n]
+            yield drawn - parts[1].here[:n] if len(parts) > 1 else drawn
 
 
 @dataclass(frozen=True)
