@@ -240,14 +240,11 @@ class Grammar:
     def _add(self, pattern: str, bit: int, fold: dict[str, str]) -> None:
         # A hyphen separates words, as in texts.
         plain = text.replace(text.normalise(pattern), fold).replace("-", " ").replace("/", " ")
-        for beginning, places in text.beginnings(plain):
-            elements = _elements(beginning)
-            if elements:
-                first = elements[0]
-                known = first in self._phrases
-                self._phrases.setdefault(first, []).append((beginning, places, bit))
-                if first[0] == first[-1] == "*" and not known:
-                    self._inside.append(first)
+        for (first, *_), written, places in _go_on("", list(text.parts(plain)), 1):
+            known = first in self._phrases
+            self._phrases.setdefault(first, []).append((written, places, bit))
+            if first[0] == first[-1] == "*" and not known:
+                self._inside.append(first)
 
     def _of(self, first: str) -> list[_Begun]:
         """Return the phrases with a first element."""
@@ -257,7 +254,7 @@ class Grammar:
             self._begun[first] = [
                 _Begun(elements, written, places, bit)
                 for beginning, left, bit in self._phrases[first]
-                for elements, written, places in _go_on(beginning, left)
+                for elements, written, places in _go_on(beginning, left, 2)
             ]
         return self._begun[first]
 
@@ -399,21 +396,25 @@ class Grammar:
 
 
 def _go_on(
-    beginning: str, places: list[list[str]]
+    beginning: str, places: list[list[str]], least: int
 ) -> Iterator[tuple[tuple[str, ...], str, list[list[str]]]]:
-    """Yield phrases with their second element complete (and one behind a gap), and what is left."""
+    """Yield (elements, beginning, choices left) of the phrases whose first elements are complete.
+
+    least: how many there are, unless a phrase has fewer. If the last is a gap, one behind it, too.
+    """
     if places:
         whole = beginning
         while whole and not (whole[-1].isspace() or _IDEOGRAPH.match(whole[-1])):
             whole = whole[:-1]  # the last word may go on
         elements = _elements(whole)
-        if len(elements) < 2 or (elements[1] == _GAP and len(elements) < 3):
+        if len(elements) < least + (_GAP in elements[1:least]):
             for choice in places[0]:
-                yield from _go_on(beginning + choice, places[1:])
+                yield from _go_on(beginning + choice, places[1:], least)
             return
     else:
         elements = _elements(beginning)
-    yield tuple(elements[: 3 if _GAP in elements[1:2] else 2]), beginning, places
+    if elements:
+        yield tuple(elements[: least + (_GAP in elements[1:least])]), beginning, places
 
 
 def _elements(phrase: str) -> list[str]:
