@@ -132,6 +132,18 @@ class _Later:
         return [(place, pattern) for pattern, place in found.items()]
 
 
+class _Tokens(NamedTuple):
+    """The tokens that were looked through last.
+
+    begins: the stems that begin at each, None if unknown. reached: (first, last) -> all bits of the
+    words between and of the patterns that begin with them.
+    """
+
+    tokens: Sequence[str]
+    begins: list[list[Hit] | tuple[()] | None]
+    reached: dict[tuple[int, int], int]
+
+
 class _Known(NamedTuple):
     """The features of a word.
 
@@ -213,8 +225,7 @@ class Grammar:
         self._inside: list[str] = []  # first elements that may be the inside of a word
         self._denials: dict[str, bool] = {}
         self._memo: dict[str, _Known] = {}
-        # The tokens that were looked through last, and the stems that begin at each.
-        self._last: tuple[Sequence[str], dict[int, list[Hit] | tuple[()]]] = ((), {})
+        self._last = _Tokens((), [], {})
         self._clitics: tuple[str, ...] = ()
         clitics: list[str] = []
         nots = {
@@ -347,11 +358,14 @@ class Grammar:
 
     def reaches(self, tokens: Sequence[str], first: int, last: int, wanted: int) -> bool:
         """Tell whether `hits` could find one of the wanted bits: a quick test, usually false."""
-        known = self._memo.get
-        for token in tokens[first:last]:
-            if (known(token) or self.look(token)).reach & wanted:
-                return True
-        return False
+        reached = self._looked_at(tokens).reached
+        bits = reached.get((first, last))
+        if bits is None:
+            bits, known = 0, self._memo.get
+            for token in tokens[first:last]:
+                bits |= (known(token) or self.look(token)).reach
+            reached[first, last] = bits
+        return bits & wanted != 0
 
     def hits(self, tokens: Sequence[str], first: int, last: int) -> list[Hit]:
         """Return the stems among `tokens[first:last]`, without shorter ones inside longer ones.
@@ -359,14 +373,11 @@ class Grammar:
         What begins at each token is kept until other tokens come, because the parts of a text are
         looked through again and again; `tokens` must not be changed between the calls.
         """
-        text, begins = self._last
-        if text is not tokens:
-            begins = {}
-            self._last = tokens, begins
+        begins = self._looked_at(tokens).begins
         found: list[Hit] = []
         long = False
         for i in range(first, last):
-            own = begins.get(i)
+            own = begins[i]
             if own is None:
                 own = begins[i] = self._begin(tokens, i)
             for hit in own:
@@ -374,6 +385,12 @@ class Grammar:
                     found.append(hit)
                     long = long or hit[1] - i > 1
         return _outer(found) if long else found
+
+    def _looked_at(self, tokens: Sequence[str]) -> _Tokens:
+        last = self._last
+        if last.tokens is not tokens:
+            last = self._last = _Tokens(tokens, [None] * len(tokens), {})
+        return last
 
     def _begin(self, tokens: Sequence[str], i: int) -> list[Hit] | tuple[()]:
         """Return the stems that begin at a token."""

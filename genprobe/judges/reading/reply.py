@@ -6,7 +6,9 @@ Other modules interpret the events.
 
 from __future__ import annotations
 
+import bisect
 import functools
+import itertools
 import re
 from collections.abc import Iterator
 from typing import NamedTuple
@@ -80,17 +82,11 @@ class Reply:
         self.prompt = prompt
         self.way = way
         self.norm = norm = verdicts.unstruck(norm)
-        self.tokens: list[str] = []
-        self.spans: list[tuple[int, int]] = []
-        self.gaps: list[str] = []  # the text before each token, and after the last
-        at = 0
-        for match in text.TOKEN.finditer(norm):
-            span = match.span()
-            self.tokens.append(match.group())
-            self.spans.append(span)
-            self.gaps.append(norm[at : span[0]])
-            at = span[1]
-        self.gaps.append(norm[at:])
+        self.spans = [match.span() for match in text.TOKEN.finditer(norm)]
+        self.tokens = [norm[start:end] for start, end in self.spans]
+        # The text before each token, and after the last.
+        edges = [0, *itertools.chain.from_iterable(self.spans), len(norm)]
+        self.gaps = [norm[a:b] for a, b in zip(edges[::2], edges[1::2], strict=True)]
         self.events: list[Event] = []
         self.unlike: list[
             tuple[int, int]
@@ -260,12 +256,16 @@ class Reply:
             index -= 1
         return index
 
+    @functools.cached_property
+    def _breaks(self) -> list[int]:
+        """Return the tokens before which a sentence ends."""
+        ends = SENTENCE_ENDS.search
+        return [i for i, gap in enumerate(self.gaps) if gap != " " and ends(gap)]
+
     def sentence_ends(self, first: int, stop: int) -> int:
         """Return the token after the sentence that begins at `first`; `stop` if it goes on."""
-        gaps, last = self.gaps, first + 1
-        while last < stop and (gaps[last] == " " or not SENTENCE_ENDS.search(gaps[last])):
-            last += 1
-        return last
+        k = bisect.bisect_right(self._breaks, first)
+        return min(stop, self._breaks[k]) if k < len(self._breaks) else max(stop, first + 1)
 
     def sentences(self, stop: int) -> Iterator[tuple[int, int]]:
         """Yield (first, last) for each sentence before token `stop`; `last` is exclusive."""
