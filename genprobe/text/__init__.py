@@ -69,15 +69,20 @@ _RARE_MARKS = (
     "\U0001e2ec-\U0001e2ef\U0001e8d0-\U0001e8d6\U0001e944-\U0001e94a"
 )
 _IN_A_ROW = f"[{_MARKS}{_RARE_MARKS}\u20d0-\u20ff\ufe20-\ufe2f]"
-# The first mark stands for itself so that the search goes over other letters quickly.
-_TOO_MANY = re.compile(rf"({_IN_A_ROW}{_IN_A_ROW}{{29}}){_IN_A_ROW}+")
+_TOO_MANY = re.compile(rf"({_IN_A_ROW}{{30}}){_IN_A_ROW}+")
+_MARK = re.compile(_IN_A_ROW)
+
+
+def _few_marks(text: str) -> str:
+    """Cut off the marks after the thirtieth in a row; a longer row holds each thirtieth letter."""
+    return _TOO_MANY.sub(r"\1", text) if _MARK.search(text[30::30]) else text
 
 
 def nfc(text: str) -> str:
     """Normalise a text to NFC. Of more than 30 combining marks in a row, the first 30 are kept."""
     if text.isascii():
         return text
-    return unicodedata.normalize("NFC", _TOO_MANY.sub(r"\1", text) if len(text) > 60 else text)
+    return unicodedata.normalize("NFC", _few_marks(text))
 
 
 def visible(text: str) -> str:
@@ -87,10 +92,8 @@ def visible(text: str) -> str:
     """
     if text.isascii():
         return text
-    if len(text) > 60:
-        text = _TOO_MANY.sub(r"\1", text)
     # Replaced before NFKC, which would turn an acute accent into a space and a combining mark.
-    text = unicodedata.normalize("NFKC", text.replace("´", "'"))
+    text = unicodedata.normalize("NFKC", _few_marks(text).replace("´", "'"))
     if _INVISIBLE.search(text):
         text = _INVISIBLE.sub("", text)
     # On short texts, several calls of str.replace are faster than one of str.translate.

@@ -87,6 +87,7 @@ class Reply:
         # The text before each token, and after the last.
         edges = [0, *itertools.chain.from_iterable(self.spans), len(norm)]
         self.gaps = [norm[a:b] for a, b in zip(edges[::2], edges[1::2], strict=True)]
+        self._grammars: dict[tuple[int, int], tuple[stems.Grammar, ...]] = {}
         self.events: list[Event] = []
         self.unlike: list[
             tuple[int, int]
@@ -327,10 +328,12 @@ class Reply:
 
     def grammars(self, first: int, last: int) -> tuple[stems.Grammar, ...]:
         """Return the language's grammar, and the English one if the sentence may be English."""
-        own, english = self.lexicon.grammar, stems.grammar("en")
-        if own is english or _ENGLISH.isdisjoint(self.tokens[first:last]):
-            return (own,)
-        return own, english
+        found = self._grammars.get((first, last))
+        if found is None:
+            own, english = self.lexicon.grammar, stems.grammar("en")
+            alone = own is english or _ENGLISH.isdisjoint(self.tokens[first:last])
+            found = self._grammars[first, last] = (own,) if alone else (own, english)
+        return found
 
     def stems(self, first: int, last: int) -> Iterator[tuple[stems.Grammar, list[stems.Hit]]]:
         """Yield the stems among tokens `first` to `last`, for each possible language."""

@@ -265,7 +265,11 @@ def _about_it(reading: Reading, asked: Asked, part: _Part, core: Hit) -> bool:
     A clause that begins with "but" must repeat some of them.
     """
     tokens, words = reading.tokens, reading.lexicon
-    again = any(_form(reading.lexicon.code, t, q) for t in tokens[core.first : core.last] for q in asked.value)
+    again = any(
+        _form(reading.lexicon.code, t, q)
+        for t in tokens[core.first : core.last]
+        for q in asked.value
+    )
     at = _recurring(reading, asked, part.since, part.last)
     before = question.contents(words, tokens, part.hits, part.first, core.first)
     named = [word for word in before if _is_asked(reading, asked, word)]
@@ -296,7 +300,9 @@ def _restated(reading: Reading, asked: Asked, gram: Grammar, part: _Part) -> str
     others = OPPOSE | stems.AGAINST
     if any(h.bits & others and not _is_asked(reading, asked, tokens[h.first]) for h in part.own):
         return None  # "such views are a mistake"
-    opposite = any(all(_form(reading.lexicon.code, tokens[i], q) < 0 for i in here[q]) for q in here)
+    opposite = any(
+        all(_form(reading.lexicon.code, tokens[i], q) < 0 for i in here[q]) for q in here
+    )
     if sum(h.bits & stems.WITHOUT > 0 for h in part.hits) != asked.without:
         return None  # a lack of it, or it lacks it
     count = question.negations(part.hits, part.since, part.last)
@@ -384,11 +390,15 @@ def _denied(reading: Reading, gram: Grammar, part: _Part) -> str | None:
 
 def _recurring(reading: Reading, asked: Asked, first: int, last: int) -> _Places:
     """Return the words of the question that recur, and where."""
-    tokens = reading.tokens
+    tokens, known = reading.tokens, reading.recurring
     found: _Places = {}
-    for word in asked.content:
-        if places := [i for i in range(first, last) if _form(reading.lexicon.code, tokens[i], word)]:
-            found[word] = places
+    for i in range(first, last):
+        again = known.get(tokens[i])
+        if again is None:
+            forms = [q for q in asked.content if _form(reading.lexicon.code, tokens[i], q)]
+            again = known[tokens[i]] = forms
+        for word in again:
+            found.setdefault(word, []).append(i)
     return found
 
 
