@@ -170,18 +170,10 @@ class Reply:
         """
         gap = self.gaps[event.first]
         label = self.events[-1] if self.events and self.events[-1].group == "label" else None
-        labelled = label and label.last == event.first and not self._by_others(label)
+        labelled = label and label.last == event.first
         if not (event.first == 0 or labelled or "\n" in gap or ":" in gap):
             return False
         return VERDICT_ENDS.match(self.norm, event.end) is not None
-
-    def _by_others(self, label: Event) -> bool:
-        """Return whether others announce an answer: Romanian "supporters say that it is right"."""
-        first = self.sentence_begins(label.first, label.first - LONGEST_RUN)
-        return any(
-            h.bits & stems.OTHERS
-            for h in self.lexicon.grammar.hits(self.tokens, first, label.first)
-        )
 
     def _goes_on(self, event: Event) -> bool:
         """Return whether a word is only a filler that opens a sentence: Polish "No, …", "well, …".

@@ -246,17 +246,7 @@ def _approves(gram: Grammar, part: _Part, core: Hit) -> bool:
     """Return whether a value approves, with the negations of its clause."""
     high = part.last if gram.negation == "both" else core.first
     inside = [h for h in part.own if not (core.first <= h.first and h.last <= core.last)]
-    negated = question.negated(inside, part.first, high) or any(
-        h.bits & stems.WITHOUT and h.last == core.first and _begins_predicate(part, h)
-        for h in inside
-    )
-    return bool(core.bits & APPROVE) != negated
-
-
-def _begins_predicate(part: _Part, one: Hit) -> bool:
-    """Return whether a stem begins a clause, or follows its verb or pronoun: "little risk"."""
-    leads = stems.VERBS | stems.STATEMENT
-    return one.first == part.first or any(h.bits & leads and h.last <= one.first for h in part.own)
+    return bool(core.bits & APPROVE) != question.negated(inside, part.first, high)
 
 
 def _about_it(reading: Reading, asked: Asked, part: _Part, core: Hit) -> bool:
