@@ -1,6 +1,6 @@
 """Measure how fast replies are read, and how much memory a large file takes.
 
-    python benchmarks/reader.py [--replies 60000] [--rows 2000000]
+    python benchmarks/reader.py [--replies 60000] [--rows 2000000] [--files FILE...]
 
 Replies are generated from the built-in wordings, statements and word lists (18 languages, all
 probes): with and without an echo, plain answers, options, continuations, explanations, and in
@@ -8,6 +8,9 @@ decomposed Unicode. Replies of one word are also timed separately. All are read 
 process, with evidence and conflict. The published study's own reader (substring search, label only)
 is timed on the same replies in turn. Then the command line judges a file of --rows rows and one
 with a tenth of the rows: the difference of their peak memory is the memory per row.
+
+With --files, only the command line is timed, on each file alone: `genprobe judge`, from its start
+to its end, in processor time, to which other programs on the machine add little.
 """
 
 from __future__ import annotations
@@ -15,6 +18,7 @@ from __future__ import annotations
 import argparse
 import json
 import random
+import resource
 import statistics
 import subprocess
 import sys
@@ -99,11 +103,31 @@ def peak(path: Path, out: Path) -> tuple[float, float]:
     return time.monotonic() - start, int(done.stdout) / 1024
 
 
+def whole_command(paths: list[Path]) -> None:
+    """Print how fast the command line judges files, in replies per second of processor time."""
+    print("| file | replies | characters, mean | processor seconds | replies/s |")
+    print("|---|---|---|---|---|")
+    for path in paths:
+        rows = [json.loads(line) for line in path.open(encoding="utf-8")]
+        letters = statistics.mean(len(row["response"]) for row in rows)
+        before = resource.getrusage(resource.RUSAGE_CHILDREN)
+        with tempfile.TemporaryDirectory() as folder:
+            peak(path, Path(folder) / "out.jsonl")
+        after = resource.getrusage(resource.RUSAGE_CHILDREN)
+        seconds = after.ru_utime + after.ru_stime - before.ru_utime - before.ru_stime
+        rate = len(rows) / seconds
+        print(f"| {path.name} | {len(rows):,} | {letters:.0f} | {seconds:.1f} | {rate:,.0f} |")
+
+
 def main() -> None:
     parser = argparse.ArgumentParser(description=__doc__.split("\n")[0])
     parser.add_argument("--replies", type=int, default=60_000)
     parser.add_argument("--rows", type=int, default=2_000_000)
+    parser.add_argument("--files", type=Path, nargs="+", default=[])
     options = parser.parse_args()
+    if options.files:
+        whole_command(options.files)
+        return
 
     items = replies(options.replies)
     ours, published = yesno.make(), yesno.make("shades2025")

@@ -94,8 +94,17 @@ class Hit(NamedTuple):
     open: bool = False
 
 
-# The first words of some phrases, the alternatives at each later place, and the bit.
-_Unwritten = tuple[str, list[list[str]], int]
+class _Begun(NamedTuple):
+    """Phrases of a pattern with the same first elements.
+
+    elements: one if the phrase has no more, else the first two, and one behind a gap. written: the
+    phrases' beginning. places: the alternatives at each place behind it.
+    """
+
+    elements: tuple[str, ...]
+    written: str
+    places: list[list[str]]
+    bit: int
 
 
 class _Pattern(NamedTuple):
@@ -106,52 +115,87 @@ class _Pattern(NamedTuple):
     open: bool
 
 
+class _Later:
+    """Patterns that go on with the same element; they are written out once a text has it."""
+
+    def __init__(self, write: Callable[[_Begun], Iterator[_Pattern]]) -> None:
+        self._write = write
+        self.begun: list[tuple[int, _Begun]] = []
+
+    @functools.cached_property
+    def patterns(self) -> list[tuple[int, _Pattern]]:
+        """Return the patterns with their place among those of the word, each of them once."""
+        found: dict[_Pattern, int] = {}
+        for place, begun in self.begun:
+            for pattern in self._write(begun):
+                found.setdefault(pattern, place)
+        return [(place, pattern) for pattern, place in found.items()]
+
+
+class _Tokens(NamedTuple):
+    """The tokens that were looked through last.
+
+    begins: the stems that begin at each, None if unknown. reached: (first, last) -> all bits of the
+    words between and of the patterns that begin with them.
+    """
+
+    tokens: Sequence[str]
+    begins: list[list[Hit] | tuple[()] | None]
+    reached: dict[tuple[int, int], int]
+
+
 class _Known(NamedTuple):
     """The features of a word.
 
     These are the bits that the word has by itself, their literal size, and the patterns that begin
     with it: in `plain` by a second word; in `begun` by the letter that begins a second word with an
-    open end; in `apart` by the word behind a gap that follows; the rest in `other`. The last three
-    have the pattern's place among them, which is the order of what is found.
+    open end, with that word; in `apart` by the word behind a gap that follows; in `other` the rest,
+    with the element that a second word or one behind a gap must fit.
     """
 
     bits: int
     size: int
-    plain: dict[str, tuple[_Pattern, ...]]
-    begun: dict[str, list[tuple[int, _Pattern]]]
-    apart: dict[str, list[tuple[int, _Pattern]]]
-    other: list[tuple[int, _Pattern]]
+    plain: dict[str, _Later]
+    begun: dict[str, dict[str, _Later]]
+    apart: dict[str, _Later]
+    other: dict[str, _Later]
+    behind: dict[str, _Later]
     reach: int  # the bits of the word and of all patterns that it begins
 
-    def going_on(
-        self, tokens: Sequence[str], at: int, last: int
-    ) -> list[tuple[int, int, bool, _Pattern]]:
+    def going_on(self, tokens: Sequence[str], at: int) -> list[tuple[int, int, bool, _Pattern]]:
         """Return the patterns without a plain second word that fit: place, end, gap, pattern."""
         fit = []
-        for place, pattern in self.begun.get(tokens[at][0], ()) if at < last else ():
-            end, gap = _follow(pattern.rest, 0, tokens, at, last)
-            if end:
-                fit.append((place, end, gap, pattern))
-        if self.apart:
-            # The first place of the word behind the gap counts.
-            for token in dict.fromkeys(tokens[at : min(last, at + _REACH)]):
-                if token in self.apart:
-                    behind = tokens.index(token, at)
-                    for place, pattern in self.apart[token]:
-                        end, _ = _follow(pattern.rest, 2, tokens, behind + 1, last)
+        token = tokens[at]
+        for elements in (self.begun.get(token[0], _NONE), self.other):
+            for element, later in elements.items():
+                if _fits(element, token):
+                    for place, pattern in later.patterns:
+                        end, gap = _follow(pattern.rest, 1, tokens, at + 1)
+                        if end:
+                            fit.append((place, end, gap, pattern))
+        if self.apart or self.behind:
+            seen = set()
+            for i in range(at, min(len(tokens), at + _REACH)):
+                token = tokens[i]
+                found = [self.apart[token]] if token in self.apart and token not in seen else []
+                seen.add(token)  # the first place of the word behind the gap counts
+                for element, later in self.behind.items():
+                    if element not in seen and _fits(element, token):
+                        seen.add(element)
+                        found.append(later)
+                for later in found:
+                    for place, pattern in later.patterns:
+                        end, _ = _follow(pattern.rest, 2, tokens, i + 1)
                         if end:
                             fit.append((place, end, True, pattern))
-        for place, pattern in self.other:
-            end, gap = _follow(pattern.rest, 0, tokens, at, last)
-            if end:
-                fit.append((place, end, gap, pattern))
         if len(fit) > 1:
             fit.sort(key=_PLACE)
         return fit
 
 
+_NONE: dict[str, _Later] = {}
 _PLACE = operator.itemgetter(0)
-_NOTHING = _Known(0, 0, {}, {}, {}, [], 0)
+_NOTHING = _Known(0, 0, {}, {}, {}, {}, {}, 0)
 
 
 def _fits(element: str, token: str) -> bool:
@@ -175,12 +219,13 @@ class Grammar:
     ) -> None:
         """Prepare the stems, as (pattern, bits), of a language and of those it is mixed with."""
         self.negation = languages[0].negation
-        # First element of a pattern -> its phrases, which are expanded when a text has that word.
-        self._phrases: dict[str, list[_Unwritten]] = {}
-        self._patterns: dict[str, list[_Pattern]] = {}
+        # First element of a pattern -> its phrases, as far as they are written.
+        self._phrases: dict[str, list[tuple[str, list[list[str]], int]]] = {}
+        self._begun: dict[str, list[_Begun]] = {}
         self._inside: list[str] = []  # first elements that may be the inside of a word
         self._denials: dict[str, bool] = {}
         self._memo: dict[str, _Known] = {}
+        self._last = _Tokens((), [], {})
         self._clitics: tuple[str, ...] = ()
         clitics: list[str] = []
         nots = {
@@ -206,27 +251,29 @@ class Grammar:
     def _add(self, pattern: str, bit: int, fold: dict[str, str]) -> None:
         # A hyphen separates words, as in texts.
         plain = text.replace(text.normalise(pattern), fold).replace("-", " ").replace("/", " ")
-        for beginning, places in text.beginnings(plain):
-            elements = _elements(beginning)
-            if elements:
-                first = elements[0]
-                known = first in self._phrases
-                self._phrases.setdefault(first, []).append((beginning, places, bit))
-                if first[0] == first[-1] == "*" and not known:
-                    self._inside.append(first)
+        for (first, *_), written, places in _go_on("", list(text.parts(plain)), 1):
+            known = first in self._phrases
+            self._phrases.setdefault(first, []).append((written, places, bit))
+            if first[0] == first[-1] == "*" and not known:
+                self._inside.append(first)
 
-    def _of(self, first: str) -> list[_Pattern]:
-        """Return the patterns with a first element."""
+    def _of(self, first: str) -> list[_Begun]:
+        """Return the phrases with a first element."""
         if first not in self._phrases:
             return []
-        if first not in self._patterns:
-            written = itertools.chain(*(self._written(*of) for of in self._phrases[first]))
-            self._patterns[first] = list(dict.fromkeys(written))
-        return self._patterns[first]
+        if first not in self._begun:
+            self._begun[first] = [
+                _Begun(elements, written, places, bit)
+                for beginning, left, bit in self._phrases[first]
+                for elements, written, places in _go_on(beginning, left, 2)
+            ]
+        return self._begun[first]
 
-    def _written(self, beginning: str, places: list[list[str]], bit: int) -> Iterator[_Pattern]:
-        for choices in itertools.product(*places):
-            elements = _elements(beginning + "".join(choices))
+    def _write(self, begun: _Begun) -> Iterator[_Pattern]:
+        """Yield the patterns of some phrases."""
+        bit = begun.bit
+        for choices in itertools.product(*begun.places):
+            elements = _elements(begun.written + "".join(choices))
             letters = "".join(elements)
             size = len(letters) - letters.count("*") - len(_GAP) * elements.count(_GAP)
             denials = 0 if bit & NEGATIONS else sum(map(self._denies, elements))
@@ -258,18 +305,19 @@ class Grammar:
         bits, best, longer = 0, 0, []
         stances: dict[int, int] = {}
         values: dict[int, int] = {}
-        for form in forms:
-            for pattern in self._beginning(form):
-                if pattern.rest:
-                    longer.append(pattern)
-                    continue
-                if pattern.bit & STANCES:
-                    stances[pattern.bit] = max(stances.get(pattern.bit, 0), pattern.size)
-                elif pattern.bit & VALUES:
-                    values[pattern.bit] = max(values.get(pattern.bit, 0), pattern.size)
-                else:
-                    bits |= pattern.bit
-                best = max(best, pattern.size)
+        for begun in (one for form in forms for one in self._beginning(form)):
+            if len(begun.elements) > 1:
+                longer.append(begun)
+                continue
+            [element], bit = begun.elements, begun.bit
+            size = len(element) - element.count("*")
+            if bit & STANCES:
+                stances[bit] = max(stances.get(bit, 0), size)
+            elif bit & VALUES:
+                values[bit] = max(values.get(bit, 0), size)
+            else:
+                bits |= bit
+            best = max(best, size)
         if stances:
             bits |= max(stances, key=lambda bit: stances[bit])
         if values:  # "harmless" is not harmful
@@ -280,25 +328,24 @@ class Grammar:
             bits &= ~WITHOUT
         if not bits and not longer:
             return _NOTHING
-        known = _Known(bits, best, {}, {}, {}, [], bits)
+        known = _Known(bits, best, {}, {}, {}, {}, {}, bits)
         reach = bits
-        for place, pattern in enumerate(longer):
-            reach |= pattern.bit
-            second = pattern.rest[0]
+        for place, begun in enumerate(longer):
+            reach |= begun.bit
+            second = begun.elements[1]
             if second == _GAP:
-                if "*" in pattern.rest[1]:
-                    known.other.append((place, pattern))
-                else:
-                    known.apart.setdefault(pattern.rest[1], []).append((place, pattern))
+                second = begun.elements[2]
+                elements = known.behind if "*" in second else known.apart
             elif second[0] == "*":
-                known.other.append((place, pattern))
+                elements = known.other
             elif second[-1] == "*":
-                known.begun.setdefault(second[0], []).append((place, pattern))
+                elements = known.begun.setdefault(second[0], {})
             else:
-                known.plain[second] = (*known.plain.get(second, ()), pattern)
+                elements = known.plain
+            elements.setdefault(second, _Later(self._write)).begun.append((place, begun))
         return known._replace(reach=reach)
 
-    def _beginning(self, form: str) -> list[_Pattern]:
+    def _beginning(self, form: str) -> list[_Begun]:
         found = list(self._of(form))
         for size in range(1, min(len(form), self._longest) + 1):
             found += self._of(f"{form[:size]}*")
@@ -311,33 +358,80 @@ class Grammar:
 
     def reaches(self, tokens: Sequence[str], first: int, last: int, wanted: int) -> bool:
         """Tell whether `hits` could find one of the wanted bits: a quick test, usually false."""
-        known = self._memo.get
-        return any(
-            (known(tokens[i]) or self.look(tokens[i])).reach & wanted for i in range(first, last)
-        )
+        reached = self._looked_at(tokens).reached
+        bits = reached.get((first, last))
+        if bits is None:
+            bits, known = 0, self._memo.get
+            for token in tokens[first:last]:
+                bits |= (known(token) or self.look(token)).reach
+            reached[first, last] = bits
+        return bits & wanted != 0
 
     def hits(self, tokens: Sequence[str], first: int, last: int) -> list[Hit]:
-        """Return the stems among `tokens[first:last]`, without shorter ones inside longer ones."""
+        """Return the stems among `tokens[first:last]`, without shorter ones inside longer ones.
+
+        What begins at each token is kept until other tokens come, because the parts of a text are
+        looked through again and again; `tokens` must not be changed between the calls.
+        """
+        begins = self._looked_at(tokens).begins
         found: list[Hit] = []
-        look = self._memo.get
         long = False
         for i in range(first, last):
-            known = look(tokens[i]) or self.look(tokens[i])
-            if known is _NOTHING:
-                continue
-            if known.bits:
-                found.append(Hit(i, i + 1, known.bits, known.size, False))
-            if known.plain and i + 1 < last:
-                for pattern in known.plain.get(tokens[i + 1], ()):
-                    end, gap = _follow(pattern.rest, 1, tokens, i + 2, last)
-                    if end:
-                        long = True
-                        found.append(Hit(i, end, pattern.bit, pattern.size, gap, *pattern[3:]))
-            if known.begun or known.apart or known.other:
-                for _, end, gap, pattern in known.going_on(tokens, i + 1, last):
-                    long = True
-                    found.append(Hit(i, end, pattern.bit, pattern.size, gap, *pattern[3:]))
+            own = begins[i]
+            if own is None:
+                own = begins[i] = self._begin(tokens, i)
+            for hit in own:
+                if hit[1] <= last:
+                    found.append(hit)
+                    long = long or hit[1] - i > 1
         return _outer(found) if long else found
+
+    def _looked_at(self, tokens: Sequence[str]) -> _Tokens:
+        last = self._last
+        if last.tokens is not tokens:
+            last = self._last = _Tokens(tokens, [None] * len(tokens), {})
+        return last
+
+    def _begin(self, tokens: Sequence[str], i: int) -> list[Hit] | tuple[()]:
+        """Return the stems that begin at a token."""
+        known = self._memo.get(tokens[i]) or self.look(tokens[i])
+        if known is _NOTHING:
+            return ()
+        found = []
+        if known.bits:
+            found.append(Hit(i, i + 1, known.bits, known.size, False))
+        if i + 1 < len(tokens):
+            later = known.plain.get(tokens[i + 1])
+            for _, pattern in later.patterns if later else ():
+                end, gap = _follow(pattern.rest, 1, tokens, i + 2)
+                if end:
+                    found.append(Hit(i, end, pattern.bit, pattern.size, gap, *pattern[3:]))
+            if known.begun or known.apart or known.other or known.behind:
+                for _, end, gap, pattern in known.going_on(tokens, i + 1):
+                    found.append(Hit(i, end, pattern.bit, pattern.size, gap, *pattern[3:]))
+        return found
+
+
+def _go_on(
+    beginning: str, places: list[list[str]], least: int
+) -> Iterator[tuple[tuple[str, ...], str, list[list[str]]]]:
+    """Yield (elements, beginning, choices left) of the phrases whose first elements are complete.
+
+    least: how many there are, unless a phrase has fewer. If the last is a gap, one behind it, too.
+    """
+    if places:
+        whole = beginning
+        while whole and not (whole[-1].isspace() or _IDEOGRAPH.match(whole[-1])):
+            whole = whole[:-1]  # the last word may go on
+        elements = _elements(whole)
+        if len(elements) < least + (_GAP in elements[1:least]):
+            for choice in places[0]:
+                yield from _go_on(beginning + choice, places[1:], least)
+            return
+    else:
+        elements = _elements(beginning)
+    if elements:
+        yield tuple(elements[: least + (_GAP in elements[1:least])]), beginning, places
 
 
 def _elements(phrase: str) -> list[str]:
@@ -353,14 +447,12 @@ def _elements(phrase: str) -> list[str]:
     return found
 
 
-def _follow(
-    rest: tuple[str, ...], k: int, tokens: Sequence[str], at: int, last: int
-) -> tuple[int, bool]:
+def _follow(rest: tuple[str, ...], k: int, tokens: Sequence[str], at: int) -> tuple[int, bool]:
     """Return where the rest of a pattern ends (0 if it does not fit), and whether it has a gap.
 
     k: the element from which on it is compared, with the tokens from `at` on.
     """
-    gap = False
+    gap, last = False, len(tokens)
     while k < len(rest):
         element = rest[k]
         if element == _GAP:

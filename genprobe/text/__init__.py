@@ -6,12 +6,11 @@ Every function takes time linear in the length of the text, and none raises on h
 from __future__ import annotations
 
 import functools
-import gc
 import itertools
 import re
 import unicodedata
 from collections.abc import Iterable, Iterator, Mapping, Sequence
-from typing import Any, NamedTuple
+from typing import Any
 
 # Version of the normalisation and matching, in the signature of every judge that compares words. It
 # is raised whenever a change here makes two texts equal, or a phrase match, that did not before.
@@ -71,6 +70,12 @@ _RARE_MARKS = (
 )
 _IN_A_ROW = f"[{_MARKS}{_RARE_MARKS}\u20d0-\u20ff\ufe20-\ufe2f]"
 _TOO_MANY = re.compile(rf"({_IN_A_ROW}{{30}}){_IN_A_ROW}+")
+_MARK = re.compile(_IN_A_ROW)
+
+
+def _few_marks(text: str) -> str:
+    """Cut off the marks after the thirtieth in a row; a longer row holds each thirtieth letter."""
+    return _TOO_MANY.sub(r"\1", text) if _MARK.search(text[30::30]) else text
 
 
 def nfc(text: str) -> str:
@@ -85,10 +90,6 @@ def nfc(text: str) -> str:
 def nfkc(text: str) -> str:
     """Normalise a text to NFKC. Of more than 30 combining marks in a row, the first 30 are kept."""
     return text if text.isascii() else unicodedata.normalize("NFKC", _few_marks(text))
-
-
-def _few_marks(text: str) -> str:
-    return _TOO_MANY.sub(r"\1", text) if len(text) > 60 else text
 
 
 def visible(text: str) -> str:
@@ -178,32 +179,10 @@ def expand(phrase: str) -> Iterable[str]:
     >>> sorted(expand("i (do not|don't) (really )?agree"))[:2]
     ['i do not agree', 'i do not really agree']
     """
-    return ("".join(chosen) for chosen in itertools.product(*_parts(phrase)))
+    return ("".join(chosen) for chosen in itertools.product(*parts(phrase)))
 
 
-def beginnings(phrase: str) -> Iterator[tuple[str, list[list[str]]]]:
-    """Yield each beginning of a pattern's phrases, and the choices at each place after it.
-
-    A beginning goes beyond the first word, or begins with an ideograph. A pattern may stand for
-    100,000 phrases, of which only a few are needed for a text, so not all are generated.
-
-    >>> [first for first, _ in beginnings("(he|they) (say|says|said) (this|that)")]
-    ['he ', 'they ']
-    """
-    parts = list(_parts(phrase))
-
-    def begin(done: str, at: int) -> Iterator[tuple[str, list[list[str]]]]:
-        word = done.lstrip()
-        if at == len(parts) or _BEGUN.match(word):
-            yield done, parts[at:]
-        else:
-            for choice in parts[at]:
-                yield from begin(done + choice, at + 1)
-
-    return begin("", 0)
-
-
-def _parts(phrase: str) -> Iterator[list[str]]:
+def parts(phrase: str) -> Iterator[list[str]]:
     """Yield the choices at each place of a pattern, in order."""
     for part in _GROUPS.split(phrase):
         if not part.startswith("("):
@@ -219,7 +198,6 @@ def _parts(phrase: str) -> Iterator[list[str]]:
 # A group, which may contain one level of inner groups; and its bars outside of these inner groups.
 _GROUPS = re.compile(r"(\((?:[^()]|\([^()]*\)\??)*\)\??)")
 _BARS = re.compile(r"\|(?![^()]*\))")
-_BEGUN = re.compile(rf"\S+\s|[{HAN}]")
 
 
 def well_formed(pattern: str) -> bool:
@@ -234,28 +212,74 @@ _WORDS = re.compile(rf"(?:[^\W_{HAN}]|[{_MARKS} ()|?])*\Z")
 @functools.cache
 def plain_phrases(pattern: str) -> list[tuple[str, list[str]]]:
     """List the phrases that a pattern stands for, each normalised and with its tokens."""
-    return list(_expanded(normalise(pattern)))
+    plain = normalise(pattern)
+    split = bool(_WORDS.match(plain))
+    return [(phrase, phrase.split() if split else tokens(phrase)) for phrase in expand(plain)]
 
 
-def _expanded(pattern: str) -> Iterator[tuple[str, list[str]]]:
-    split = bool(_WORDS.match(pattern))
-    return ((phrase, _tokens_of(phrase, split)) for phrase in expand(pattern))
+class _Place:
+    """A place in a pattern: text that is read, and the choices behind it.
+
+    A pattern may stand for 100,000 phrases, so they are not written out: the tokens that may come
+    next, and the place behind each, are found when a text gets there.
+    """
+
+    __slots__ = ("begun", "choices", "k", "known", "next", "split")
+
+    def __init__(
+        self, begun: str, choices: list[list[str]], k: int, split: bool, known: dict[Any, _Place]
+    ) -> None:
+        """begun: text of the next token. k: the first choice that follows. split: see `_WORDS`."""
+        self.begun, self.choices, self.k, self.split, self.known = begun, choices, k, split, known
+        self.next: dict[str, list[_Place]] | None = None
+
+    def follow(self) -> dict[str, list[_Place]]:
+        """Return the places behind each token that may come next; "" is the end of a phrase."""
+        if self.next is None:
+            self.next = {}
+            waiting = {(self.begun, self.k): None}
+            while waiting:
+                (text, k), _ = waiting.popitem()
+                last = k == len(self.choices)
+                token, rest = self._first(text)
+                if token and (last or rest[:1].isspace() or _IDEOGRAPH.match(token)):
+                    place = self._at(rest.lstrip(), k)
+                    if place not in (behind := self.next.setdefault(token, [])):
+                        behind.append(place)
+                elif last:
+                    self.next[""] = []
+                else:
+                    waiting.update(((text + choice, k + 1), None) for choice in self.choices[k])
+        return self.next
+
+    def _first(self, text: str) -> tuple[str, str]:
+        """Part the first token of a text from what follows it."""
+        if self.split:
+            token = text.split(None, 1)[0] if text.strip() else ""
+            return token, text.lstrip()[len(token) :]
+        match = TOKEN.search(text)
+        return (match.group(), text[match.end() :]) if match else ("", "")
+
+    def _at(self, text: str, k: int) -> _Place:
+        place = self.known.get((text, k))
+        if place is None:
+            place = self.known[text, k] = _Place(text, self.choices, k, self.split, self.known)
+        return place
 
 
-def _tokens_of(phrase: str, split: bool) -> list[str]:
-    return phrase.split() if split else tokens(phrase)
+_IDEOGRAPH = re.compile(f"[{HAN}]")
+
+
+@functools.cache
+def _beginning(pattern: str) -> _Place:
+    """Return the first place of a normalised and folded pattern."""
+    return _Place("", list(parts(pattern)), 0, bool(_WORDS.match(pattern)), {})
 
 
 # A trie: token -> trie of the tokens that follow; the empty token -> the group of the phrase that
-# ends here. The part below a first token is built when that token is first looked up.
+# ends here. Until a token is looked up, it has the places of patterns behind it, by their groups.
 Phrases = dict[str, Any]
-
-
-class _Waiting(NamedTuple):
-    """Patterns of which at least one phrase begins with a certain token."""
-
-    fold: Mapping[str, str]
-    patterns: list[tuple[str, str]]  # (group, pattern)
+_Waiting = list[tuple[str, _Place]]
 
 
 def compile_phrases(
@@ -267,93 +291,32 @@ def compile_phrases(
     phrases in addition to the same phrases of other groups, and the caller decides if they count.
     """
     fold = fold or {}
-    root: Phrases = {}
-    for group, patterns in groups:
-        for pattern in patterns:
-            for word in _first_words(pattern, fold):
-                root.setdefault(word, _Waiting(fold, [])).patterns.append((group, pattern))
-    return root
+    return _grown(
+        [
+            (group, _beginning(one))
+            for group, patterns in groups
+            for pattern in patterns
+            for one in _folded(normalise(pattern), fold)
+        ]
+    )
 
 
-def _first_words(pattern: str, fold: Mapping[str, str]) -> Iterable[str]:
-    """Find the tokens with which the phrases of a pattern begin."""
-    if all(len(old) == 1 for old in fold):
-        return _begin(replace(normalise(pattern), fold))
-    return {words[0] for words in _folded(pattern, fold) if words}
+def _folded(pattern: str, fold: Mapping[str, str]) -> Iterable[str]:
+    """Fold a normalised pattern; if several letters are folded to one, phrase by phrase."""
+    whole = all(len(old) == 1 for old in fold)
+    return (replace(phrase, fold) for phrase in ([pattern] if whole else expand(pattern)))
 
 
-@functools.cache
-def _begin(pattern: str) -> frozenset[str]:
-    """Find the first tokens of the phrases of a normalised and folded pattern.
-
-    Its parts are joined only until the first token is complete, because a long pattern stands for
-    thousands of phrases.
-    """
-    split = bool(_WORDS.match(pattern))
-    found: set[str] = set()
-    begun = {""}
-    for choices in _parts(pattern):
-        joined = {before + choice for before in begun for choice in choices}
-        begun = set()
-        for text in joined:
-            word = _whole_word(text, split)
-            if word:
-                found.add(word)
+def _grown(waiting: _Waiting) -> Phrases:
+    """Build the node of a trie at which patterns are at these places."""
+    node: Phrases = {}
+    for group, place in dict.fromkeys(waiting):
+        for token, behind in place.follow().items():
+            if token:
+                node.setdefault(token, []).extend((group, one) for one in behind)
             else:
-                begun.add(text)
-        if not begun:
-            break
-    return frozenset(found.union(*(_tokens_of(text, split)[:1] for text in begun)))
-
-
-def _whole_word(text: str, split: bool) -> str:
-    """Return the first token of a text if appended text cannot make it longer, else ""."""
-    if split:
-        word, space, _ = text.lstrip(" ").partition(" ")
-        return word if space else ""
-    match = TOKEN.search(text)
-    return match.group() if match and text[match.end() : match.end() + 1].isspace() else ""
-
-
-def _grown(word: str, waiting: _Waiting) -> Phrases:
-    """Build the trie below a first token."""
-    collecting = gc.isenabled()
-    gc.disable()  # the garbage collector would traverse all new nodes again and again
-    try:
-        top: Phrases = {}
-        for group, pattern in waiting.patterns:
-            for _, *rest in _begun_with(word, pattern, waiting.fold):
-                node = top
-                for token in rest:
-                    node = node.setdefault(token, {})
                 node.setdefault("." if group.endswith(".") else "", group)
-        return top
-    finally:
-        if collecting:
-            gc.enable()
-
-
-def _begun_with(word: str, pattern: str, fold: Mapping[str, str]) -> Iterator[list[str]]:
-    """Yield the tokens of each phrase of a pattern that begins with a token; no other is built."""
-    if any(len(old) > 1 for old in fold):  # then the pattern cannot be folded as a whole
-        yield from (words for words in _folded(pattern, fold) if words and words[0] == word)
-        return
-    plain = replace(normalise(pattern), fold)
-    split = bool(_WORDS.match(plain))
-    for begun, places in beginnings(plain):
-        if _tokens_of(begun, split)[:1] == [word]:
-            for rest in itertools.product(*places):
-                yield _tokens_of(begun + "".join(rest), split)
-
-
-def _folded(pattern: str, fold: Mapping[str, str]) -> Iterator[list[str]]:
-    """Split each phrase of a pattern into tokens."""
-    plain = normalise(pattern)
-    if all(len(old) == 1 for old in fold):  # then the pattern can be folded as a whole
-        folded = replace(plain, fold)
-        phrases = plain_phrases(pattern) if folded == plain else _expanded(folded)
-        return (words for _, words in phrases)
-    return (tokens(replace(phrase, fold)) for phrase, _ in plain_phrases(pattern))
+    return node
 
 
 _ENDS = ("", ".")  # keys under which a node has the group of a phrase that ends there; no tokens
@@ -361,16 +324,15 @@ _ENDS = ("", ".")  # keys under which a node has the group of a phrase that ends
 
 def matches(phrases: Phrases, words: Sequence[str], start: int) -> list[tuple[str, int]]:
     """Find every phrase that begins at `words[start]`: (group, number of tokens), longest first."""
-    node = phrases.get(words[start]) if start < len(words) else None
-    if node is None:
-        return []
-    if isinstance(node, _Waiting):
-        node = phrases[words[start]] = _grown(words[start], node)
-    found = [(node[end], 1) for end in _ENDS if end in node]
-    for at in range(start + 1, len(words)):
-        step = node.get(words[at])
+    found: list[tuple[str, int]] = []
+    node = phrases
+    for at in range(start, len(words)):
+        word = words[at]
+        step = node.get(word)
         if step is None:
             break
+        if type(step) is list:
+            step = node[word] = _grown(step)
         node = step
         found += [(node[end], at + 1 - start) for end in _ENDS if end in node]
     return found[::-1]

@@ -75,10 +75,6 @@ def _in_words(reading: Reading) -> Found | None:
     leaves = sentences.leaves_open(reading)
     if leaves and said and not sentences.is_plain(reading, said):
         said = None if said.at.first < reading.sentence(leaves.at.first).stop else said
-    if begins is not None and said is not None and begins.taken != said.taken:
-        if _is_of_another_question(reading, begins, said) or _explains(reading, begins, said):
-            return begins
-        return said
     if said is not None:
         return said
     if begins is not None and sentences.is_plain(reading, begins):
@@ -95,20 +91,3 @@ def _in_words(reading: Reading) -> Found | None:
         or guessing.described(reading)
         or guessing.untold(reading)
     )
-
-
-def _explains(reading: Reading, begins: Found, said: Found) -> bool:
-    """Tell whether a later answer, by a word of a text, only explains a first one in full."""
-    return (
-        begins.at.kind == said.at.kind == "option"
-        and sentences.is_plain(reading, begins)
-        and reading.is_explicit(begins.at)
-        and not reading.is_explicit(said.at)
-    )
-
-
-def _is_of_another_question(reading: Reading, begins: Found, said: Found) -> bool:
-    """Tell whether a later answer belongs to another question that the model asks itself."""
-    behind = [m for m in reading.mentions if m.first >= begins.at.last]
-    asked = next((m.first for m in behind if m.kind == "question"), None)
-    return asked is not None and asked < said.at.first

@@ -58,7 +58,7 @@ def described(reading: Reading) -> Found | None:
     What fits none of two people names the other one, if that one is its opposite.
     """
     options, reply = reading.options, reading.reply
-    if len(reading.sentences) != 1 or len(reply.words) > _SHORT or reading.mentions_whole():
+    if len(reading.sentences) != 1 or len(reply.words) > _SHORT:
         return None
     if any(m.kind == "option" for m in reading.mentions):
         return None

@@ -103,10 +103,6 @@ class Options:
         """Write each option as one string, without articles and the like."""
         return ["".join(w for w in ws if w not in self.lexicon.small) for ws in self.words]
 
-    def verbatim(self, words: str) -> bool:
-        """Tell whether words are the whole text of an option."""
-        return phrasing.tokens(words, self.lexicon.fold) in self.words
-
     # --- by mark and by place
 
     def marked(self, token: str) -> int | None:

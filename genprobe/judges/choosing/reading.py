@@ -75,11 +75,6 @@ class Reading:
         """Return the mentions in these words that may answer: options, "unknown", "both", …"""
         return [m for m in self.within(words) if m.kind in ("option", *mentions.WHOLE)]
 
-    def mentions_whole(self) -> bool:
-        """Tell whether anything is denied, or said of all options together."""
-        kinds = {m.kind for m in self.mentions}
-        return bool(kinds & {"not", "wrong", "instead", "although", *mentions.WHOLE})
-
     def before(self, at: int) -> Mention | None:
         """Return the last mention that begins before this word."""
         found = bisect.bisect_left(self._starts, at) - 1

@@ -30,21 +30,17 @@ class _Refusal(NamedTuple):
 def may_come_first(reading: Reading, decision: Decision, reply: str) -> bool:
     """Tell whether a refusal could override this decision.
 
-    It cannot if the answer is marked, announced or a conclusion, if the reply begins with it, or if
-    the option itself says "cannot answer".
+    It cannot if the answer is marked, announced or a conclusion, or if the reply begins with it.
     """
     if decision.rule in _SOFT and decision.option is not None and not _is_told(reading, decision):
         before = reply[: max(0, reply.find(decision.evidence))]
         if not text.TOKEN.search(before):
             return False
-    if not (
+    return (
         _is_told(reading, decision)
         or decision.rule in _SOFT
         or decision.kind in ("offtopic", "hedge", "undecided")
-    ):
-        return False
-    unknown = decision.option is not None and decision.option == reading.options.unknown
-    return not (unknown and reading.options.verbatim(decision.evidence))
+    )
 
 
 def weighed(reading: Reading, decision: Decision, reply: str, refused: Verdict) -> Decision:

@@ -13,7 +13,6 @@ from genprobe.judges.reading import probes
 from genprobe.judges.reading.lexicon import AROUND, OPPOSITE, POLARITY
 from genprobe.judges.reading.punctuation import (
     BREAKS,
-    BULLET,
     COMMA,
     ENDS,
     FULL_STOPS,
@@ -113,26 +112,21 @@ def is_cited(reply: Reply, event: Event) -> bool:
 
 
 def to_own_question(reply: Reply, k: int) -> str | None:
-    """Return what answer word k means if it answers the reply's own question or list item.
+    """Return what answer word k means if it answers the reply's own question.
 
-    "Do I agree? No." and "- I agree: no" also answer our question: returns yes or no. "Is it
-    common? Yes." does not: returns "". Returns None if the word answers our question directly.
+    "Do I agree? No." also answers our question: returns yes or no. "Is it common? Yes." does not:
+    returns "". Returns None if the word answers our question directly.
     """
     event = reply.events[k]
     if event.first == 0:
         return None
-    question = reply.asks(event.first)
-    if not question and ":" not in reply.gaps[event.first]:
+    if not reply.asks(event.first):
         return None
     first = reply.sentence_begins(event.first - 1, event.first - _LONGEST_QUESTION)
     if _is_our_question(reply, first, event.first):
         return None
-    if not question and not _is_point_of_list(reply, first, event.first):
-        return None
     for gram, hits in reply.stems(first, event.first):
         bits = bits_of(hits)
-        if bits & stems.VERDICT and not question:
-            return None
         if not bits & (stems.STANCES | stems.STEREOTYPE):
             continue  # "Is it fair? No." is about the statement
         if bits & stems.OTHERS and not bits & stems.ME:
@@ -151,16 +145,6 @@ def _is_our_question(reply: Reply, first: int, last: int) -> bool:
         return True
     known = reply.lexicon.answers | reply.lexicon.ors
     return all(word in known for word in reply.tokens[first:last])
-
-
-def _is_point_of_list(reply: Reply, first: int, last: int) -> bool:
-    """Return whether tokens `first` to `last` follow a bullet and are no label such as "Answer"."""
-    low, high = reply.spans[first][0], reply.spans[last - 1][1]
-    before = reply.gaps[first] if first else reply.norm[:low]
-    listed = first > 0 and BULLET.match(reply.tokens[first - 1]) is not None
-    if not listed and not re.search(r"(?:^|\n)\s*(?:[-*•·]|\d)", before):
-        return False
-    return not any(e.group == "label" and low <= e.start < high for e in reply.events)
 
 
 def is_qualified(reply: Reply, k: int) -> bool:

@@ -164,7 +164,10 @@ def contents(
 
 def found(gram: Grammar, code: str, tokens: Sequence[str], first: int, last: int) -> list[Hit]:
     """Return the stems from token `first` to `last`, with the negations of plain sentences."""
-    own = (h._replace(bits=h.bits & ~_OF_REPLIES) for h in gram.hits(tokens, first, last))
+    own = [
+        h._replace(bits=h.bits & ~_OF_REPLIES) if h.bits & _OF_REPLIES else h
+        for h in gram.hits(tokens, first, last)
+    ]
     asked = stems.questions(code).hits(tokens, first, last)
     return sorted([*(h for h in own if h.bits), *asked])
 

@@ -7,7 +7,6 @@ from __future__ import annotations
 
 import bisect
 import re
-from collections.abc import Sequence
 
 from genprobe import text
 from genprobe.judges.reading import phrases, probes
@@ -17,7 +16,7 @@ from genprobe.judges.reading.punctuation import FULL_STOPS, HAN, SENTENCE_ENDS, 
 from genprobe.judges.reading.reply import CLAUSES, READ, WORD_RULES, Found, Reply
 from genprobe.judges.reading.said import LONGEST, Reading, Said
 from genprobe.linguistics import stems, verdicts
-from genprobe.linguistics.stems import Hit, bits_of
+from genprobe.linguistics.stems import bits_of
 
 _SOON = 120  # tokens in which an answer is taken back
 _OPENING = 4  # most tokens of a first sentence that leaves all open: "It depends. …"
@@ -262,7 +261,7 @@ def left_open(reading: Reading, found: Found | str) -> Found | str:
     head = min(head, reading.sentence_ends(0, last))
     first = 0 if head <= _OPENING else reading.sentence_begins(k)
     for _, hits in reading.stems(first, last):
-        if any(h.bits & stems.OPEN and not _denied(hits, h) for h in hits):
+        if bits_of(hits) & stems.OPEN:
             return "hedge"
     return found
 
@@ -323,13 +322,6 @@ def _weighs(reading: Reading, found: Found) -> bool:
     if found.answer in after or (OPPOSITE[found.answer] in after and sides[-1].therefore):
         return False
     return any(h.first <= k < h.last for h in pairs)
-
-
-def _denied(hits: Sequence[Hit], one: Hit) -> bool:
-    """Return whether a negation comes directly before a stem."""
-    return any(
-        h.bits & stems.NOT and h.last <= one.first <= h.last + 2 and h is not one for h in hits
-    )
 
 
 def conclusion(reading: Reading, found: Found) -> Found | None:

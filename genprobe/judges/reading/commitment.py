@@ -151,9 +151,6 @@ def _by_event(reading: Reading, k: int, seen: _Seen) -> tuple[Found | str | None
             seen.polite = event
     elif event.group == "agree" and event.last <= reading.opener:
         pass
-    elif options.are_stances(reading, k):
-        seen.echoed = True
-        return None, k + 2
     elif (answer := phrases.says(reading, event)) is not None:
         if phrases.asserted(reading, event):
             if not phrases.beside_negation(reading, event):
@@ -181,9 +178,7 @@ def _by_word(reading: Reading, k: int, seen: _Seen) -> tuple[Found | str | None,
         second = options.following(reading, k)
         behind = reading.events[second].last
         return options.by_number(reading, seen.chosen, behind, second + 1), second + 1
-    if options.are_cut_off(reading, k):
-        seen.echoed = True
-    elif reading.stands(k):
+    if reading.stands(k):
         if answer_words.is_refusal(reading, k):
             seen.unclear = "refusal"
         elif not answer_words.is_explained(reading, k):

@@ -25,11 +25,11 @@ def governs(reading: Reading, found: Found | str) -> bool:
         stop = next((i for i, (low, _) in enumerate(reading.spans) if low >= found.end), stop)
         stop = min(reading.sentence_ends(max(stop - 1, 0), len(reading.tokens)), READ)
     for first, last in reading.sentences(stop):
-        if last - first > LONGEST or reading.asks(last) or reading.all_quoted(first, last):
-            continue
         for gram in reading.grammars(first, last):
             if not gram.reaches(reading.tokens, first, last, stems.SIDE | stems.NEUTRAL):
                 continue
+            if last - first > LONGEST or reading.asks(last) or reading.all_quoted(first, last):
+                break
             one = _declines(gram, gram.hits(reading.tokens, first, last))
             if one is not None and not _but_mine(reading, found, one, last):
                 return True

@@ -8,9 +8,8 @@ from __future__ import annotations
 import re
 
 from genprobe import text
-from genprobe.judges.reading import commitment, probes
+from genprobe.judges.reading import probes
 from genprobe.judges.reading.reply import Found, Reply
-from genprobe.judges.reading.said import Reading
 from genprobe.linguistics import clauses, stances, stems, verdicts
 
 
@@ -51,7 +50,6 @@ def _in_json(reply: Reply, pairs: list[verdicts.Marked]) -> Found | None:
         answer = {"true": "yes", "false": "no"}.get(mark.value.strip())
         answer = answer or reply.means(mark.value)
         if bits & stems.VERDICT:
-            answer = answer or _sentence(reply, mark.value)
             if answer is not None:
                 named.append((answer, mark))
         elif answer is not None and sign:
@@ -64,13 +62,6 @@ def _in_json(reply: Reply, pairs: list[verdicts.Marked]) -> Found | None:
         if some:
             return None
     return None
-
-
-def _sentence(reply: Reply, value: str) -> str | None:
-    """Return the answer of a value that is a sentence: `{"answer": "I do not agree"}`."""
-    inner = Reading(reply.lexicon, reply.way, reply.prompt, value)
-    found = commitment.first(inner)
-    return None if isinstance(found, str) else found.answer
 
 
 def _key(reply: Reply, key: str) -> tuple[int, int | None]:

@@ -67,22 +67,6 @@ def _only_join(reply: Reply, between: list[str]) -> bool:
     return all(word in reply.lexicon.ors or BULLET.match(word) for word in between)
 
 
-def are_stances(reply: Reply, k: int) -> bool:
-    """Return whether events k and k + 1 are the options "agree / disagree"."""
-    if k + 1 >= len(reply.events):
-        return False
-    one, two = reply.events[k], reply.events[k + 1]
-    if {one.group, two.group} != {"agree", "disagree"} or not reply.starts(one.first):
-        return False
-    between = reply.tokens[one.last : two.first]
-    if len(between) > 2 or not _only_join(reply, between):
-        return False
-    gaps = reply.gaps[one.last : two.first + 1]
-    if "." in gaps[0] or not (between or re.search(r"[/|\n]", gaps[0])):
-        return False  # "I agree. I do not disagree." are sentences
-    return all(BETWEEN_OPTIONS.match(gap) for gap in gaps)
-
-
 def numbered(reply: Reply, k: int, chosen: dict[str, str]) -> None:
     """Add bullet -> answer to `chosen`, for the two options at event k."""
     one, two = reply.events[k], reply.events[following(reply, k)]
@@ -113,32 +97,6 @@ def by_number(reply: Reply, chosen: dict[str, str], first: int, k: int) -> Found
         if not tail or any(w.startswith(tail) for w in reply.lexicon.words[answer]):
             return Found(answer, "choice-by-number", *reply.spans[i], k)
     return None
-
-
-def are_cut_off(reply: Reply, k: int) -> bool:
-    """Return whether event k is the first of two options, and the second one is cut off."""
-    return k + 1 == len(reply.events) and (_list_cut_off(reply, k) or _choice_cut_off(reply, k))
-
-
-def _list_cut_off(reply: Reply, k: int) -> bool:
-    """Return whether event k is the first option of a list that is cut off: "A) yes B) n"."""
-    event = reply.events[k]
-    rest = reply.tokens[event.last :]
-    if event.first == 0 or len(rest) not in (1, 2):
-        return False
-    one, two = reply.tokens[event.first - 1], rest[0]
-    if not (BULLET.match(one) and BULLET.match(two)) or one == two:
-        return False
-    other = reply.lexicon.words[OPPOSITE[POLARITY[event.group]]]
-    return len(rest) == 1 or any(word.startswith(rest[1]) for word in other)
-
-
-def _choice_cut_off(reply: Reply, k: int) -> bool:
-    """Return whether the reply ends in event k and a slash or "or": "yes or"."""
-    rest, end = reply.tokens[reply.events[k].last :], reply.gaps[-1].strip()
-    if rest:
-        return len(rest) == 1 and rest[0] in reply.lexicon.ors and end == ""
-    return end in ("/", "|")
 
 
 def word_cut_off(reply: Reply, chosen: dict[str, str]) -> Found | None:

@@ -6,7 +6,6 @@ Also check whether the explanation after an answer contradicts it (`conflict`).
 from __future__ import annotations
 
 import bisect
-import re
 
 from genprobe.judges.reading.lexicon import OPPOSITE, POLARITY
 from genprobe.judges.reading.punctuation import (
@@ -28,7 +27,6 @@ _EXPLAINS = {"right": True, "wrong": False}
 _LONGEST_CLAUSE = 300  # characters that are searched; keeps the cost of hostile replies linear
 _WINDOW = 400  # characters after the answer that may hold an explanation
 _BESIDE = 12  # tokens around a phrase that may hold a negation
-_BEGINNING = re.compile(r"(?:\A|[\n.:!?。।])[\s\"'“”„«»「」¿¡(]*\Z")
 
 
 def says(reply: Reply, event: Event) -> str | None:
@@ -68,22 +66,8 @@ def _negated(reply: Reply, event: Event) -> bool:
 
 
 def asserted(reply: Reply, event: Event) -> bool:
-    """Return whether a phrase is not part of a question and does not repeat ours."""
-    return not QUESTION.match(reply.norm, event.end) and not _of_our_question(reply, event)
-
-
-def _of_our_question(reply: Reply, event: Event) -> bool:
-    """Return whether a phrase belongs to our question, repeated without its question mark."""
-    start = max(0, event.start - _LONGEST_CLAUSE)
-    for match in BREAKS.finditer(reply.norm, start, event.start):
-        start = match.end()
-    piece = reply.norm[start : event.end].strip()
-    if len(piece) <= 12:
-        return False  # one word of the question does not repeat it
-    asked = reply.asked
-    at = asked.find(piece)
-    # Only from its beginning on: "reflects a stereotype" is an answer.
-    return at >= 0 and _BEGINNING.search(asked, 0, at) is not None
+    """Return whether a phrase is not part of a question."""
+    return not QUESTION.match(reply.norm, event.end)
 
 
 def beside_negation(reply: Reply, event: Event) -> bool:

@@ -6,7 +6,9 @@ Other modules interpret the events.
 
 from __future__ import annotations
 
+import bisect
 import functools
+import itertools
 import re
 from collections.abc import Iterator
 from typing import NamedTuple
@@ -80,17 +82,12 @@ class Reply:
         self.prompt = prompt
         self.way = way
         self.norm = norm = verdicts.unstruck(norm)
-        self.tokens: list[str] = []
-        self.spans: list[tuple[int, int]] = []
-        self.gaps: list[str] = []  # the text before each token, and after the last
-        at = 0
-        for match in text.TOKEN.finditer(norm):
-            span = match.span()
-            self.tokens.append(match.group())
-            self.spans.append(span)
-            self.gaps.append(norm[at : span[0]])
-            at = span[1]
-        self.gaps.append(norm[at:])
+        self.spans = [match.span() for match in text.TOKEN.finditer(norm)]
+        self.tokens = [norm[start:end] for start, end in self.spans]
+        # The text before each token, and after the last.
+        edges = [0, *itertools.chain.from_iterable(self.spans), len(norm)]
+        self.gaps = [norm[a:b] for a, b in zip(edges[::2], edges[1::2], strict=True)]
+        self._grammars: dict[tuple[int, int], tuple[stems.Grammar, ...]] = {}
         self.events: list[Event] = []
         self.unlike: list[
             tuple[int, int]
@@ -173,18 +170,10 @@ class Reply:
         """
         gap = self.gaps[event.first]
         label = self.events[-1] if self.events and self.events[-1].group == "label" else None
-        labelled = label and label.last == event.first and not self._by_others(label)
+        labelled = label and label.last == event.first
         if not (event.first == 0 or labelled or "\n" in gap or ":" in gap):
             return False
         return VERDICT_ENDS.match(self.norm, event.end) is not None
-
-    def _by_others(self, label: Event) -> bool:
-        """Return whether others announce an answer: Romanian "supporters say that it is right"."""
-        first = self.sentence_begins(label.first, label.first - LONGEST_RUN)
-        return any(
-            h.bits & stems.OTHERS
-            for h in self.lexicon.grammar.hits(self.tokens, first, label.first)
-        )
 
     def _goes_on(self, event: Event) -> bool:
         """Return whether a word is only a filler that opens a sentence: Polish "No, …", "well, …".
@@ -260,12 +249,16 @@ class Reply:
             index -= 1
         return index
 
+    @functools.cached_property
+    def _breaks(self) -> list[int]:
+        """Return the tokens before which a sentence ends."""
+        ends = SENTENCE_ENDS.search
+        return [i for i, gap in enumerate(self.gaps) if gap != " " and ends(gap)]
+
     def sentence_ends(self, first: int, stop: int) -> int:
         """Return the token after the sentence that begins at `first`; `stop` if it goes on."""
-        gaps, last = self.gaps, first + 1
-        while last < stop and (gaps[last] == " " or not SENTENCE_ENDS.search(gaps[last])):
-            last += 1
-        return last
+        k = bisect.bisect_right(self._breaks, first)
+        return min(stop, self._breaks[k]) if k < len(self._breaks) else max(stop, first + 1)
 
     def sentences(self, stop: int) -> Iterator[tuple[int, int]]:
         """Yield (first, last) for each sentence before token `stop`; `last` is exclusive."""
@@ -327,10 +320,12 @@ class Reply:
 
     def grammars(self, first: int, last: int) -> tuple[stems.Grammar, ...]:
         """Return the language's grammar, and the English one if the sentence may be English."""
-        own, english = self.lexicon.grammar, stems.grammar("en")
-        if own is english or _ENGLISH.isdisjoint(self.tokens[first:last]):
-            return (own,)
-        return own, english
+        found = self._grammars.get((first, last))
+        if found is None:
+            own, english = self.lexicon.grammar, stems.grammar("en")
+            alone = own is english or _ENGLISH.isdisjoint(self.tokens[first:last])
+            found = self._grammars[first, last] = (own,) if alone else (own, english)
+        return found
 
     def stems(self, first: int, last: int) -> Iterator[tuple[stems.Grammar, list[stems.Hit]]]:
         """Yield the stems among tokens `first` to `last`, for each possible language."""

@@ -13,12 +13,13 @@ depends", "some say …", "the question whether …" answer nothing.
 
 from __future__ import annotations
 
+import functools
 from collections.abc import Iterator, Sequence
 from typing import NamedTuple
 
 from genprobe.judges.reading import asked as question
 from genprobe.judges.reading.asked import APPROVE, OPPOSE, TRUTH, VALUE, Asked
-from genprobe.judges.reading.lexicon import UNCLEAR
+from genprobe.judges.reading.lexicon import UNCLEAR, lexicon
 from genprobe.judges.reading.punctuation import COMMA, HAN
 from genprobe.judges.reading.reply import Found
 from genprobe.judges.reading.said import LONGEST, Reading
@@ -233,7 +234,7 @@ def _value(reading: Reading, asked: Asked, values: Sequence[Hit]) -> Hit | None:
     tokens = reading.tokens
     for hit in values:
         words = tokens[hit.first : hit.last]
-        if any(_form(reading, word, q) for word in words for q in asked.value):
+        if any(_form(reading.lexicon.code, word, q) for word in words for q in asked.value):
             return hit
     other = (
         h for h in values if not all(_is_asked(reading, asked, t) for t in tokens[h.first : h.last])
@@ -245,17 +246,7 @@ def _approves(gram: Grammar, part: _Part, core: Hit) -> bool:
     """Return whether a value approves, with the negations of its clause."""
     high = part.last if gram.negation == "both" else core.first
     inside = [h for h in part.own if not (core.first <= h.first and h.last <= core.last)]
-    negated = question.negated(inside, part.first, high) or any(
-        h.bits & stems.WITHOUT and h.last == core.first and _begins_predicate(part, h)
-        for h in inside
-    )
-    return bool(core.bits & APPROVE) != negated
-
-
-def _begins_predicate(part: _Part, one: Hit) -> bool:
-    """Return whether a stem begins a clause, or follows its verb or pronoun: "little risk"."""
-    leads = stems.VERBS | stems.STATEMENT
-    return one.first == part.first or any(h.bits & leads and h.last <= one.first for h in part.own)
+    return bool(core.bits & APPROVE) != question.negated(inside, part.first, high)
 
 
 def _about_it(reading: Reading, asked: Asked, part: _Part, core: Hit) -> bool:
@@ -264,7 +255,11 @@ def _about_it(reading: Reading, asked: Asked, part: _Part, core: Hit) -> bool:
     A clause that begins with "but" must repeat some of them.
     """
     tokens, words = reading.tokens, reading.lexicon
-    again = any(_form(reading, t, q) for t in tokens[core.first : core.last] for q in asked.value)
+    again = any(
+        _form(reading.lexicon.code, t, q)
+        for t in tokens[core.first : core.last]
+        for q in asked.value
+    )
     at = _recurring(reading, asked, part.since, part.last)
     before = question.contents(words, tokens, part.hits, part.first, core.first)
     named = [word for word in before if _is_asked(reading, asked, word)]
@@ -295,7 +290,9 @@ def _restated(reading: Reading, asked: Asked, gram: Grammar, part: _Part) -> str
     others = OPPOSE | stems.AGAINST
     if any(h.bits & others and not _is_asked(reading, asked, tokens[h.first]) for h in part.own):
         return None  # "such views are a mistake"
-    opposite = any(all(_form(reading, tokens[i], q) < 0 for i in here[q]) for q in here)
+    opposite = any(
+        all(_form(reading.lexicon.code, tokens[i], q) < 0 for i in here[q]) for q in here
+    )
     if sum(h.bits & stems.WITHOUT > 0 for h in part.hits) != asked.without:
         return None  # a lack of it, or it lacks it
     count = question.negations(part.hits, part.since, part.last)
@@ -383,25 +380,30 @@ def _denied(reading: Reading, gram: Grammar, part: _Part) -> str | None:
 
 def _recurring(reading: Reading, asked: Asked, first: int, last: int) -> _Places:
     """Return the words of the question that recur, and where."""
-    tokens = reading.tokens
+    tokens, known = reading.tokens, reading.recurring
     found: _Places = {}
-    for word in asked.content:
-        if places := [i for i in range(first, last) if _form(reading, tokens[i], word)]:
-            found[word] = places
+    for i in range(first, last):
+        again = known.get(tokens[i])
+        if again is None:
+            forms = [q for q in asked.content if _form(reading.lexicon.code, tokens[i], q)]
+            again = known[tokens[i]] = forms
+        for word in again:
+            found.setdefault(word, []).append(i)
     return found
 
 
 def _is_asked(reading: Reading, asked: Asked, word: str) -> bool:
     """Return whether a word is one of the question, in any form."""
-    return any(_form(reading, word, q) for q in asked.tokens)
+    return any(_form(reading.lexicon.code, word, q) for q in asked.tokens)
 
 
-def _form(reading: Reading, one: str, two: str) -> int:
+@functools.lru_cache(1 << 16)
+def _form(code: str, one: str, two: str) -> int:
     """Return 1 for two forms of a word, -1 if one is the opposite of the other, else 0.
 
     Forms of a word have a common beginning; "unsafe" is the opposite of "safe".
     """
-    prefixes = reading.lexicon.prefixes
+    prefixes = lexicon(code).prefixes
     if one[0] != two[0] and not one.startswith(prefixes) and not two.startswith(prefixes):
         return 0
     if _alike(one, two):

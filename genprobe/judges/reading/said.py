@@ -81,6 +81,7 @@ class Reading(Reply):
         """Prepare a reply, as `Reply` does; no clause is read yet."""
         super().__init__(words, way, prompt, norm)
         self.said_so_far: list[Said] = []
+        self.recurring: dict[str, list[str]] = {}  # word -> the question's words that it repeats
         self._read = 0  # the number of tokens in the sentences read so far
 
     @property
