@@ -148,8 +148,34 @@ def decoded(rng: np.random.Generator, n: int = 0) -> pd.DataFrame:
     )
 
 
+def languages(rng: np.random.Generator, n: int = 0) -> pd.DataFrame:
+    """Questions about statements in pairs in three languages, known in some of them."""
+    rows = [
+        {
+            "statement": f"s{pair}{role}",
+            "pair": f"p{pair}",
+            "role": role,
+            "lang": lang,
+            "probe": probe,
+        }
+        for pair in range(n or int(rng.integers(3, 9)))
+        for role in ("original", "contrast")
+        for lang in ("en", "de", "kk")
+        for probe in ("agreement", "disagreement")
+    ]
+    table = pd.DataFrame(rows).assign(model="m", decode="free", measures="endorsed")
+    known = {
+        key: bool(rng.integers(2))
+        for key in sorted(set(zip(table.statement, table.lang, strict=True)))
+    }
+    table["valid"] = [known[key] for key in zip(table["statement"], table["lang"], strict=True)]
+    said = rng.choice(np.array([True, False, None], dtype=object), len(table), p=[0.4, 0.4, 0.2])
+    return table.assign(says=pd.array(said, dtype="boolean"))
+
+
 KINDS = {
     "replies": replies,
+    "languages": languages,
     "decoded": decoded,
     "stories": stories,
     "pairs": pairs,
