@@ -52,7 +52,7 @@ from genprobe.linguistics import identify
 from genprobe.records import digest
 from genprobe.resources import packs, registry
 
-VERSION = "6"  # raised whenever a verdict can change without a change of a file in prompts/
+VERSION = "7"  # raised whenever a verdict can change without a change of a file in prompts/
 PLACE, READS = 15, "replies to questions with options"
 COLUMNS = (
     Column("chosen", "number of the chosen option in the list, from 0", LABEL),

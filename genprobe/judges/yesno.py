@@ -33,7 +33,7 @@ from genprobe.records import JSON, digest
 from genprobe.resources import measured, packs, panel, registry
 
 # Raised whenever an answer can change without a change of a language file.
-VERSION = 13
+VERSION = 14
 
 PLACE, READS = 10, "replies to yes/no questions"
 COLUMNS = (
