@@ -103,6 +103,7 @@ def tables(draw):
                 **({"answer": answer, "kind": kind} if answer else {}),
                 "conflict": conflict if answer else None,
                 "reply_language": reply if answer else None,
+                "in_language": reply.partition("-")[0] == lang.partition("-")[0],
                 "refused": kind == "refusal" if answer and kind else None,
             }
         )

@@ -120,7 +120,7 @@ def test_one_row_for_every_planned_request(run):
         "in_language",
         *table.PROBABILITIES,
         *("usable", "unusable_why", "sentences", "cut_off", "sentiment", "negative"),
-        *("stance", "hedged", "chosen", "classifier", "served", "fingerprint", *FACETS),
+        *("stance", "side", "hedged", "chosen", "classifier", "served", "fingerprint", *FACETS),
         *("by_mark", "by_text"),
         *(column.name for judge in ("thought", "again") for column in columns.of_judges()[judge]),
         "thought",
