@@ -21,7 +21,7 @@ from tests.random_tables import KINDS, fitting, pairs, replies
 SEEDS = st.integers(0, 10_000)
 CLOSE = 1e-9
 # Few tables in every test run; `EXAMPLES=200 HYPOTHESIS_PROFILE=search pytest tests/test_relations.py` draws more.
-PARTS = 1 if "EXAMPLES" in os.environ else 4
+PARTS = 1 if "EXAMPLES" in os.environ else 8
 QUICK = settings(
     max_examples=int(os.environ.get("EXAMPLES", "1")),
     deadline=None,

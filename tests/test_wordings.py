@@ -640,6 +640,7 @@ def test_a_dry_run_asks_nothing_and_says_what_it_would_cost(monkeypatch, capsys,
     assert not list(tmp_path.iterdir())
 
 
+@pytest.mark.slow
 def test_power_tells_the_cheapest_plans_of_a_panel(runs, monkeypatch, capsys):
     from genprobe.analysis import compare
 
