@@ -14,7 +14,7 @@ from hypothesis import HealthCheck, given, settings
 from hypothesis import strategies as st
 
 from genprobe.errors import InputError
-from genprobe.files import numbered_rows, read_rows, write_rows
+from genprobe.files import numbered_rows, parquet, read_rows, write_rows
 from genprobe.files.cells import Notes, cell_list, cell_text
 
 ROWS = [
@@ -264,6 +264,13 @@ def test_parquet_whose_columns_do_not_fit_together(tmp_path):
     done = subprocess.run([sys.executable, "-c", code, path], capture_output=True, text=True)
     assert done.returncode == 1, done.stderr
     assert "InputError" in done.stderr and "after row 0: damaged Parquet" in done.stderr
+
+
+def test_a_list_in_a_parquet_header_ends_with_its_bytes():
+    for kind in range(13):
+        data = bytes([0x19, 0xF0 | kind]) + b"\xff" * 8 + b"\x0f" + b"\0" * 64
+        with pytest.raises((IndexError, ValueError)):
+            parquet._struct(data, 0)
 
 
 def test_parquet_with_one_name_twice(tmp_path):

@@ -191,8 +191,8 @@ def _value(data: bytes, at: int, kind: int, level: int) -> tuple[Any, int]:
         return data[at], at + 1
     if kind in (4, 5, 6):
         return _number(data, at)
-    if kind == 7:  # a float
-        return None, at + 8
+    if kind == 7:  # a float; a list may say that it has more of them than there are bytes
+        return data[at + 7], at + 8
     if kind == 8:  # bytes; their length is not signed
         length, at = _number(data, at, signed=False)
         return None, at + length
