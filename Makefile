@@ -1,4 +1,5 @@
-# Two commands: `make demo` and `make test`. Each makes its own environment in .venv first.
+# Two commands: `make demo` and `make test`. Each makes its own environment in .venv first, with what
+# genprobe[models] (transformers, torch) and the tests need.
 # `make slow` runs the tests that take long (simulations, a browser, tutorials from end to end);
 # `make test-all` runs all of them.
 # `make fuzz MINUTES=60` looks for input on which a reader fails.

@@ -95,7 +95,7 @@ def table(says: Array, lang: str = "en") -> pd.DataFrame:
         {
             "model": "m", "lang": lang, "probe": "agreement", "measures": "endorsed",
             "statement": [f"{lang}{at}" for at in statement], "sample": sample,
-            "status": "answered", "kind": np.where(unclear, "hedge", "answer"),
+            "left_out": "", "kind": np.where(unclear, "hedge", "answer"),
             "answer": np.where(unclear, "ambiguous", np.where(flat == 1, "yes", "no")),
             "says": pd.array(np.where(unclear, None, flat == 1), dtype="boolean"),
         }

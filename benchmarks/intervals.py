@@ -152,7 +152,7 @@ def cells(outcomes: pd.DataFrame, metric: str, by: list[str]) -> Iterator[tuple[
     kept = pd.DataFrame(
         {"pair": one.cluster.to_numpy(), "statement": alone.cluster.to_numpy()}
         | {"hit": one.stats[:, 0], "n": one.stats[:, 1], "cell": number}
-    )[(one.reason == "").to_numpy()]
+    )[(one.left_out == "").to_numpy()]
     for at in range(len(labels)):
         if not (kept["cell"] == at).any():
             continue

@@ -8,6 +8,10 @@ the templates' shares of negative stories follow a beta distribution, or one wit
 negative stories, and of the others; its errors are estimated from 100 to 500 labelled stories. The
 truth is the probability that a template of such a study is negative by the true labels of its
 stories. NegRate as measured, with its Wilson interval, is given for comparison.
+
+`--maxima N` sets the corrected shares of N studies beside the maximum of their likelihood, which is
+written here anew by its definition and found from several starts: NegRate, and the share of
+refusals that a judge with known errors finds (`refusal-corrected`).
 """
 
 from __future__ import annotations
@@ -16,9 +20,11 @@ import argparse
 import time
 
 import numpy as np
-from scipy.stats import binom
+from scipy.optimize import minimize, minimize_scalar
+from scipy.special import expit
+from scipy.stats import betabinom, binom
 
-from genprobe.metrics import corrected
+from genprobe.metrics import corrected, judged
 from genprobe.statistics import Array, wilson
 
 STORIES = 5
@@ -62,13 +68,81 @@ def study(rng: np.random.Generator, shape: str, reviewed: int = 0) -> tuple[Arra
     return units, truth, int((called * 2 > STORIES).sum())
 
 
+def likeliest(called: Array, s: float, f: float) -> float:
+    """Maximise the likelihood of the number of stories called negative of each template.
+
+    Returns the share of templates most of whose stories are truly negative.
+    """
+    ks = range(STORIES + 1)
+    # The chance of k calls if j stories are negative: hits among these and among the others.
+    chance = np.array(
+        [
+            [
+                sum(binom.pmf(i, j, s) * binom.pmf(k - i, STORIES - j, f) for i in range(k + 1))
+                for k in ks
+            ]
+            for j in ks
+        ]
+    )
+    seen = np.bincount(called, minlength=STORIES + 1)
+
+    def true(point: Array) -> Array:
+        mean, alike = np.clip(expit(point), 1e-7, 1 - 1e-7)
+        size = 1 / alike - 1
+        return np.asarray(betabinom.pmf(ks, STORIES, mean * size, (1 - mean) * size))
+
+    def unlikely(point: Array) -> float:
+        return -float(seen @ np.log(np.maximum(true(point) @ chance, 1e-300)))
+
+    starts = [(mean, alike) for mean in (-3, -1, 0, 1, 3) for alike in (-5, -2, 0, 2)]
+    least = min(
+        (minimize(unlikely, at, method="Nelder-Mead") for at in starts), key=lambda o: o.fun
+    )
+    return float(true(least.x)[STORIES // 2 + 1 :].sum())
+
+
+def maxima(studies: int, seed: int) -> None:
+    """Print how far the corrected shares lie from the maximum of the likelihood, in points."""
+    rng = np.random.default_rng(seed)
+    apart: dict[str, list[float]] = {"negrate-corrected": [], "refusal-corrected": []}
+    for _ in range(studies):
+        templates = int(rng.integers(20, 500))
+        p, _ = shares(rng, templates, "beta")
+        known = [int(n) for n in rng.integers((30, 50, 2, 50), (49, 51, 20, 51))]
+        negative = rng.binomial(STORIES, p)
+        s, f = known[0] / known[1], known[2] / known[3]
+        called = rng.binomial(negative, s) + rng.binomial(STORIES - negative, f)
+        sums = corrected.statistics(called, np.full(templates, STORIES), np.array(known)).sum(0)
+        s, f = (known[0] + 0.5) / (known[1] + 1), (known[2] + 0.5) / (known[3] + 1)
+        ours = float(corrected.estimate(sums[None])[0])
+        apart["negrate-corrected"].append(ours - likeliest(called, s, f))
+        n, hits = templates, int((called > 2).sum())
+        errors = ((known[0], known[1]), (known[2], known[3]))
+        s, f = known[0] / known[1], known[2] / known[3]
+        found = minimize_scalar(
+            lambda q, hits=hits, n=n, s=s, f=f: -binom.logpmf(hits, n, q * s + (1 - q) * f),
+            bounds=(0, 1),
+            method="bounded",
+            options={"xatol": 1e-10},
+        )
+        ours = float(judged.estimate(np.array([hits, n], float), errors))
+        apart["refusal-corrected"].append(ours - float(found.x))
+    for name, far in apart.items():
+        most = 100 * np.abs(far).max()
+        print(f"{name:<18} at most {most:.3f} points from the maximum, {studies} studies")
+
+
 def main() -> None:
     parser = argparse.ArgumentParser(description=__doc__.splitlines()[0])
     parser.add_argument("--studies", type=int, default=2000)
     parser.add_argument("--seed", type=int, default=1)
     parser.add_argument("--reviewed", type=int, default=0, help="templates of the run")
     parser.add_argument("--shape", choices=("beta", "peaks"), default="beta")
+    parser.add_argument("--maxima", type=int, default=0, help="studies set beside the maximum")
     asked = parser.parse_args()
+    if asked.maxima:
+        maxima(asked.maxima, asked.seed)
+        return
     rng = np.random.default_rng(asked.seed)
     started, rows = time.monotonic(), []
     for _ in range(asked.studies):

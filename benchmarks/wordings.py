@@ -3,6 +3,7 @@
     python benchmarks/wordings.py components [REPS]   planted and estimated components
     python benchmarks/wordings.py dstudy [REPS]       forecast widths, and widths then found
     python benchmarks/wordings.py ranking [REPS]      rankings of models with and without an order
+    python benchmarks/wordings.py needed [STATEMENTS] wordings that rank the same difference in each
     python benchmarks/wordings.py flips [REPS]        changed answers that are found
     python benchmarks/wordings.py speed               a million outcomes: seconds and memory
 
@@ -20,7 +21,8 @@ import time
 import numpy as np
 from scipy import special
 
-from genprobe.statistics import Array, two_way_interval
+from genprobe.analysis.gaps import OfPanel
+from genprobe.statistics import COLUMNS, Array, two_way_interval
 
 STATEMENT, TOGETHER = 1.0, 0.5
 NODES, WEIGHTS = np.polynomial.hermite_e.hermegauss(61)
@@ -204,6 +206,22 @@ def ranking(reps: int) -> None:
         )
 
 
+def needed(statements: int) -> None:
+    """Print from how many wordings on two models are ranked that differ alike in each of them.
+
+    The replies to a statement are the same in all wordings.
+    """
+    for points in (20, 10, 5):
+        for wordings in range(COLUMNS, 200):
+            hits, sizes = np.zeros((statements, wordings)), np.ones((statements, wordings))
+            more = hits.copy()
+            more[: round(statements * points / 100)] = 1
+            low, _ = OfPanel(np.stack([hits, sizes, more, sizes], -1)).interval() or (0.0, 0.0)
+            if low > 0:
+                print(f"{points} points in each of {wordings} wordings, {statements} statements")
+                break
+
+
 def flips(reps: int) -> None:
     """Print how often changed answers (flips) are found.
 
@@ -221,7 +239,7 @@ def flips(reps: int) -> None:
         items = np.repeat([f"s{i:03}" for i in range(len(chance))], 2)
         says = says.ravel()
         return pd.DataFrame(
-            {"statement": items, "sample": np.tile([0, 1], len(chance)), "status": "answered",
+            {"statement": items, "sample": np.tile([0, 1], len(chance)), "left_out": "",
              "measures": "endorsed", "probe": "agreement", "says": says.astype(object),
              "response": says.astype(str)}
         )  # fmt: skip
@@ -273,7 +291,7 @@ def speed(_: int) -> None:
 
 if __name__ == "__main__":
     what = {"components": recovered, "dstudy": widths,
-            "ranking": ranking, "flips": flips, "speed": speed}  # fmt: skip
+            "ranking": ranking, "needed": needed, "flips": flips, "speed": speed}  # fmt: skip
     what[sys.argv[1] if len(sys.argv) > 1 else "components"](
         int(sys.argv[2]) if len(sys.argv) > 2 else 300
     )

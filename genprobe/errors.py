@@ -10,6 +10,12 @@ GenprobeError
 
 from __future__ import annotations
 
+import contextlib
+from collections.abc import Iterator
+
+# What the extra `models` installs: reading, counting and reporting need none of it.
+_OF_MODELS = ("torch", "transformers", "tokenizers", "safetensors")
+
 
 class Caution(str):
     """A note without which a figure would be misread; it is printed even with `-q`."""
@@ -37,3 +43,20 @@ class RunError(GenprobeError):
 
 class EngineError(GenprobeError):
     """A model or engine cannot be loaded or started."""
+
+
+@contextlib.contextmanager
+def need_models(what: str, extra: str = "models") -> Iterator[None]:
+    """Raise EngineError, with what to install, if packages that run models cannot be imported here.
+
+    what: what needs them. extra: the extra of genprobe that brings them.
+    """
+    try:
+        yield
+    except ModuleNotFoundError as error:
+        package = (error.name or "").partition(".")[0]
+        if package not in _OF_MODELS:
+            raise
+        raise EngineError(
+            f"{what} needs {package}, which is not installed; `pip install 'genprobe[{extra}]'`"
+        ) from None

@@ -10,7 +10,7 @@ import dataclasses
 import functools
 import re
 import unicodedata
-from collections.abc import Callable, Iterator, Sequence
+from collections.abc import Callable, Iterator
 from pathlib import Path
 from typing import Any, NamedTuple
 
@@ -19,11 +19,12 @@ from genprobe.curation import augment, collect, extract, lexicon, validate
 from genprobe.datasets import choices, frames, identities, phrasing, templates
 from genprobe.errors import InputError
 from genprobe.files import door
-from genprobe.judges import Item, Judge, llm, refusal, stance
+from genprobe.files.rows import paths_of
+from genprobe.judges import Item, Judge, llm, refusal
 from genprobe.judges.classifiers import cards
 from genprobe.linguistics import negated
+from genprobe.resources import guides, page, panel, registry
 from genprobe.resources import packs as inputs
-from genprobe.resources import panel, registry
 
 # ISO 15924 script -> the beginning of its letters' Unicode names.
 _SCRIPTS = {
@@ -55,9 +56,10 @@ _CODECS = {"Hans": ("gb2312", "big5"), "Hant": ("big5", "gb2312")}
 _QUOTES = {"“": "”", "„": "“”", "«": "»", "「": "」", "『": "』"}
 # Checked in addition to the packs; elicitation has one folder for each of its packs.
 FOLDERS = (
-    *("languages", "templates", "stance", "refusal", "rubrics", "choices", "options", "choosing"),
+    *("languages", "templates", "refusal", "rubrics", "choices", "options", "choosing"),
     *("choosing/wordings", "personas"),
     *("extraction", "validation", "lexicon", "negation", "pairs", "augmentation", "elicitation/*"),
+    *("page", "sheets"),
 )
 _ZWNJ = "\u200c"  # Persian orthography needs it
 
@@ -65,16 +67,17 @@ _ZWNJ = "\u200c"  # Persian orthography needs it
 # Folder -> function that reads its files and raises InputError for an unusable one.
 _READ: dict[str, Callable[[Path], object]] = {
     "refusal": refusal.read_words,
-    "stance": stance.read_words,
     "rubrics": llm.read_rubric,
     "extraction": extract.read_rules,
     "validation": validate.read_questions,
+    "sheets": guides.read,
     "lexicon": lexicon.read,
     "negation": negated.read,
     "pairs": identities.read,
     "options": phrasing.read_words,
     "choosing": frames.read_frames,
     "augmentation": augment.read_prompts,
+    "page": page.read,
 }
 
 
@@ -86,14 +89,14 @@ class Finding(NamedTuple):
     message: str
 
 
-def lint(paths: Sequence[str | Path] = ()) -> list[Finding]:
+def lint(paths: object = ()) -> list[Finding]:
     """Check packs, templates, phrases, rubrics, languages or folders of them.
 
-    paths: by default, all files that come with genprobe, and its cards of classifiers. Raises
-    InputError if a path is none of these.
+    paths: one or several; by default, all files that come with genprobe, and its cards of
+    classifiers. Raises InputError if a path is none of these.
     """
     found: list[Finding] = []
-    for path in map(Path, paths or (registry.prompts(), registry.CLASSIFIERS)):
+    for path in paths_of(paths) or (registry.prompts(), registry.CLASSIFIERS):
         found += _path(path)
     return found
 

@@ -43,15 +43,18 @@ class Record:
         return json.dumps(vars(self), separators=(",", ":"), ensure_ascii=True)
 
     @classmethod
-    def from_json(cls, line: str | bytes) -> Self:
-        """Parse one line. Raises RunError for anything that is not exactly this record."""
+    def from_json(cls, line: str | bytes, **told: Any) -> Self:
+        """Parse one line. Raises RunError for anything that is not exactly this record.
+
+        told: what the file says of all its lines.
+        """
         try:
             row = parsed(line)
         except ValueError as error:
             raise RunError(f"not a line of JSON ({error})") from None
         if not isinstance(row, dict):
             raise RunError(f"a {cls.__name__} is an object, not {type(row).__name__}")
-        return cls.from_dict(row)
+        return cls.from_dict(row, **told)
 
     @classmethod
     def from_dict(cls, row: dict[str, Any]) -> Self:
@@ -128,7 +131,8 @@ def _kinds(cls: type) -> dict[str, tuple[tuple[type, ...], bool]]:
             hint = hints[f.name]
             options = typing.get_args(hint) if isinstance(hint, types.UnionType) else (hint,)
             allowed = tuple(typing.get_origin(o) or o for o in options)
-            required = f.default is dataclasses.MISSING and f.default_factory is dataclasses.MISSING
+            given = f.default is f.default_factory is dataclasses.MISSING
+            required = given or f.metadata.get("stored", False)
             table[f.name] = (allowed, required)
         _KINDS[cls] = table
     return _KINDS[cls]
@@ -160,11 +164,16 @@ def fits(value: Any, hint: Any) -> bool:
     return kind is Any or type(value) is kind
 
 
-def described(doc: str, **more: Any) -> Any:
-    """Make a field of a record, with a description of its content."""
-    return field(metadata={"doc": doc}, **more)
+def described(doc: str, stored: bool = False, **more: Any) -> Any:
+    """Make a field of a record, with a description of its content.
+
+    stored: every stored record has it, although it has a default in Python.
+    """
+    return field(metadata={"doc": doc, "stored": stored}, **more)
 
 
+# How an answer is obtained: as free text, by forced choice of an answer, by probabilities.
+DECODES = ("free", "choice", "logprob")
 # Ways in which requests with the same question about the same statement may differ: keys of
 # `Request.facets`, and columns of the outcomes.
 FACETS = ("wording", "order", "persona", "instruction")
@@ -182,23 +191,35 @@ class Statement(Record):
     text: str = described("The sentence, normalised to NFC.")
     role: str = described(
         "`original`: states the stereotype; `contrast`: says the same of another group; "
-        "`unrelated`: makes no sense (StereoSet)."
+        "`unrelated`: makes no sense (StereoSet).",
+        stored=True,
+        default="original",
     )
     pair: str = described(
-        "Id shared by an original and its contrasts; empty if the statement has no contrast."
+        "Id shared by an original and its contrasts; empty if the statement has no contrast.",
+        stored=True,
+        default="",
     )
     bias_type: str = described(
-        "Type of bias, such as `gender`; several are sorted and joined by `+`; empty if unknown."
+        "Type of bias, such as `gender`; several are sorted and joined by `+`; empty if unknown.",
+        stored=True,
+        default="",
     )
     type: str = described(
-        "Linguistic form, such as `declaration` or `obligation`; empty if unknown."
+        "Linguistic form, such as `declaration` or `obligation`; empty if unknown.",
+        stored=True,
+        default="",
     )
-    entity: str = described("The group that the sentence is about.")
+    entity: str = described("The group that the sentence is about.", stored=True, default="")
     valid_in: tuple[str, ...] = described(
-        "Languages (BCP 47 codes) whose speakers know the stereotype."
+        "Languages (BCP 47 codes) whose speakers know the stereotype.", stored=True, default=()
     )
-    source: str = described("Dataset that the statement comes from, with its version or hash.")
-    extra: dict[str, JSON] = described("Columns of the input that genprobe does not know.")
+    source: str = described(
+        "Dataset that the statement comes from, with its version or hash.", stored=True, default=""
+    )
+    extra: dict[str, JSON] = described(
+        "Columns of the input that genprobe does not know.", stored=True, default_factory=dict
+    )
 
 
 @dataclass(frozen=True)
@@ -358,20 +379,44 @@ class Failure(Record):
 
 @dataclass(frozen=True)
 class Judgment(Record):
-    """The label that a judge gives to a reply, with its evidence."""
+    """The label that a judge gives to a reply, with its evidence.
+
+    A field that is empty is not stored, and neither is the judge if the file has its name.
+    """
 
     request: str = described("Id of the request.")
-    judge: str = described("Name of the judge.")
+    judge: str = described("Name of the judge; that of the file if it is not there.", default="")
     label: str = described(
         "The label. Judge `yesno`: `yes`, `no` or `ambiguous`; `language`: a language code; "
-        "`refusal`: `yes` or `no`; and so on."
+        "`refusal`: `yes` or `no`; and so on.",
+        default="",
     )
-    score: float | None = described("A probability or share; null if the judge gives none.")
-    rule: str = described("Name of the rule that decided.")
-    evidence: str = described("The words of the reply that decided.")
+    score: float | None = described(
+        "A probability or share; null if the judge gives none.", default=None
+    )
+    rule: str = described("Name of the rule that decided.", default="")
+    evidence: str = described("The words of the reply that decided.", default="")
     fields: dict[str, JSON] = described(
-        "Further columns of this judge, such as `kind`, `conflict`."
+        "Further columns of this judge, such as `kind`, `conflict`; one that is not there is null.",
+        default_factory=dict,
     )
+
+    def to_json(self, judge: str = "") -> str:
+        """Write the record as a line. judge: of the file, which its lines do not repeat."""
+        row = {name: value for name, value in vars(self).items() if value not in (None, "")}
+        if self.judge == judge:
+            row.pop("judge", None)
+        if not self.fields:
+            del row["fields"]
+        return json.dumps(row, separators=(",", ":"), ensure_ascii=True)
+
+    @classmethod
+    def from_dict(cls, row: dict[str, Any], judge: str = "") -> Self:
+        """Make a judgment from its fields. judge: the name of the file."""
+        if "request" in row and len(row) < len(_kinds(cls)):
+            empty = {"judge": judge, "label": "", "score": None, "rule": "", "evidence": ""}
+            row = {"request": row["request"], **empty, "fields": {}} | row
+        return super().from_dict(row)
 
 
 @dataclass(frozen=True)

@@ -151,9 +151,15 @@ def p_at_most(share: float, sums: Array, sizes: Array, usual: float | None = Non
     return min(1.0, max(0.0, _chance_below(share, *_counted(sums, sizes), usual, 0.5, 0.5)))
 
 
+def hides(bounds: Interval | None) -> bool:
+    """Tell whether the bounds of a difference hold 0, so that no direction can be given."""
+    return bounds is not None and bounds[0] <= 1e-12 and bounds[1] >= -1e-12
+
+
 def usual_size(sizes: Array) -> float:
     """Return the size of the cluster that a unit is in on average, that of an anchor."""
-    return float(np.square(sizes).sum() / np.sum(sizes))
+    scale = np.ldexp(1.0, int(np.frexp(np.max(sizes))[1]) - 1)  # squares could be too large
+    return float(scale * np.square(sizes / scale).sum() / np.sum(sizes / scale))
 
 
 def _counted(hits: Array, sizes: Array) -> tuple[Array, Array, Array]:
@@ -189,10 +195,10 @@ def _chance_below(
     """
     parts = np.concatenate([hits - share * sizes, [usual * (1 - share), -usual * share]])
     shapes = np.concatenate([times, [yes, no]])
+    parts = parts / np.abs(parts).max()  # only their proportions matter
     mean, apart = float(shapes @ parts), float(shapes @ parts**2) ** 0.5
     if abs(mean) > _FAR * apart:  # certain, and the sum below would be too coarse for so many waves
         return float(mean < 0)
-    parts = parts / np.abs(parts).max()
     angle, logs = np.zeros(len(_U)), np.zeros(len(_U))
     for at in range(0, len(parts), _ROWS):  # in blocks, so that memory stays small
         x = parts[at : at + _ROWS, None] * _U
@@ -435,11 +441,23 @@ def bootstrap(
     block = max(1, _BLOCK // units.size)
     values = np.concatenate(
         [
-            value(units[rng.integers(0, clusters, (min(block, resamples - at), clusters))].sum(1))
+            value(_drawn(units, rng.integers(0, clusters, (min(block, resamples - at), clusters))))
             for at in range(0, resamples, block)
         ]
     )
     return _expanded(values, clusters, level, limits)
+
+
+def _drawn(units: Array, drawn: Array) -> Array:
+    """Return the sums of drawn clusters. drawn: (resamples, clusters). -> (resamples, k)."""
+    if units.shape[1] == 1 or len(units) < 100:
+        return np.asarray(units[drawn].sum(1))
+    # One statistic of one resample at a time, five times as fast for many clusters. They are added
+    # in the same order, one after the other, so that the sums are the same to the last bit.
+    found = np.empty((len(drawn), units.shape[1]))
+    for at, column in enumerate(np.ascontiguousarray(units.T)):
+        found[:, at] = [np.add.accumulate(column.take(row))[-1] for row in drawn]
+    return found
 
 
 @functools.cache

@@ -21,7 +21,8 @@ from typing import Any, NamedTuple
 import click
 
 from genprobe.commands import cli, main
-from genprobe.curation import document, tables
+from genprobe.curation import document
+from genprobe.files import workbooks
 from genprobe.review import collect
 
 GOLDEN = Path(__file__).parent / "golden"
@@ -124,7 +125,7 @@ class Case(NamedTuple):
 CASES: dict[tuple[str, str], list[Case]] = {
     ("judge", "source"): [
         Case(f"judge {{}} --judge {judge} -o {{out}}/o.jsonl", REPLY, TABLES)
-        for judge in ("yesno", "choice", "language", "stance", "story", "refusal", "thought")
+        for judge in ("yesno", "choice", "language", "story", "refusal", "thought")
     ]
     + [Case("judge {} --judge yesno --gold gold -o {out}/o.csv", REPLY, TABLES)],
     ("score", "sources"): [
@@ -137,7 +138,7 @@ CASES: dict[tuple[str, str], list[Case]] = {
     ("compare", "first"): [Case("compare {} {run}", OUTCOME, TABLES)],
     ("compare", "others"): [Case("compare {run} {}", OUTCOME, TABLES)],
     ("gate", "new"): [Case("gate {} --against {run} --max-rise yes=5", OUTCOME, TABLES)],
-    ("gate", "old"): [Case("gate {run} --against {} --max-rise yes=5", OUTCOME, TABLES)],
+    ("gate", "against"): [Case("gate {run} --against {} --max-rise yes=5", OUTCOME, TABLES)],
     ("gate", "again"): [
         Case("gate {run} --against {run} --again {} --max-rise yes=5", OUTCOME, TABLES)
     ],
@@ -227,11 +228,12 @@ CASES: dict[tuple[str, str], list[Case]] = {
         Case("describe {}", CHOICE, TABLES),
         Case("describe {}", TEMPLATE, TABLES),
     ],
-    ("augment", "source"): [Case("augment --data {} --engine replay --model {replies} -o {out}/o.jsonl", STATEMENT, TABLES)],
+    ("augment", "data"): [Case("augment --data {} --engine replay --model {replies} -o {out}/o.jsonl", STATEMENT, TABLES)],
     ("reproduce", "folder"): [Case("reproduce shades --from {}", PAIR, TABLES)],
     ("licence", "golds"): [
         Case("licence {replies} --gold {} --engine replay --lang en", REPLY, TABLES)
     ],
+    ("merge", "runs"): [Case("merge {run} {} -o {out}/whole", OUTCOME, TABLES)],
     ("verify", "folders"): [Case("verify {}", OUTCOME, TABLES)],
     ("verify", "reviewed"): [Case("verify {run} --recompute --reviewed {}", REVIEWED, TABLES)],
     ("verify", "people"): [Case("verify {run} --recompute --people {}", CHOSEN, TABLES)],
@@ -285,10 +287,19 @@ CASES["choices", "shots"] = [
     Case("choices --decode choice --data {choices} --shots {} --dry-run --limit 1", CHOICE, TABLES)
 ]
 
+AUDIT = {
+    "limit": 2,
+    "models": {"control": {}},
+    "instruments": {"yesno": {"langs": ["en"], "max_rise": {"endorsed": 12}}},
+}
+CASES["audit run", "file"] = [Case("audit {} --out {out}/audit --dry-run", AUDIT, (".toml",))]
+CASES["audit run", "against"] = [Case("audit {out}/none --against {} --dry-run", AUDIT, (".toml",))]
+CASES["audit series", "audits"] = [Case("audit series {} {out}/none", AUDIT, (".toml",))]
+
 # Parameters that name what is written, or only speak of files.
-WRITTEN = {("dataset convert", "votes")}
+WRITTEN = {("dataset convert", "votes"), ("audit new", "file")}
 OTHER = {
-    *("out", "html", "kappas", "figures"),
+    *("out", "html", "kappas", "figures", "export"),
     *("engine", "classifier", "rules", "name"),
 }
 
@@ -401,11 +412,10 @@ def to_bytes(content: Any, suffix: str) -> bytes:
     if suffix == ".xlsx":
         import openpyxl
 
-        book, held = openpyxl.Workbook(), io.BytesIO()
+        book = openpyxl.Workbook()
         for line in [names, *cells]:
             book.active.append(line)
-        book.save(held)
-        return tables._dated(held.getvalue())  # the same bytes at any time
+        return workbooks.saved(book)  # the same bytes at any time
     table = io.StringIO()
     csv.writer(table).writerows([names, *cells])
     return table.getvalue().encode("utf-8", "surrogatepass")

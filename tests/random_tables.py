@@ -44,16 +44,14 @@ def replies(rng: np.random.Generator, n: int = 0, samples: int = 2) -> pd.DataFr
     unclear = table["answer"] == "ambiguous"
     table["kind"] = drawn(["refusal", "hedge"]).where(unclear, "answer")
     table["says"] = (table["answer"] == table["when"]).astype("boolean").mask(unclear)
-    table["status"] = drawn(["answered", "failed"], [0.9, 0.1])
+    table["left_out"] = drawn(["", "failed"], [0.9, 0.1])
     table["conflict"] = drawn([True, False]).astype("boolean").mask(unclear)
     table["refused"] = (table["kind"] == "refusal").astype("boolean")
     table["reply_language"] = drawn(["en", "de", "und"])
     table["in_language"] = (
         (table["reply_language"] == "en").astype("boolean").mask(table["reply_language"] == "und")
     )
-    table["stance"] = drawn(["for", "against", "both", "neither", "refusal"])
-    table["side"] = table["stance"]
-    table["hedged"] = drawn([True, False]).astype("boolean")
+    table["side"] = drawn(["for", "against", "both", "neither", None])
     table["thought_state"] = drawn(["none", "closed", "open"])
     table["thought_language"] = drawn(["en", "kk", None])
     table["thought_answer"] = drawn(["yes", "no", None])
@@ -62,9 +60,9 @@ def replies(rng: np.random.Generator, n: int = 0, samples: int = 2) -> pd.DataFr
         table[column] = rng.uniform(0, 0.5, n)
     share = {name: rng.uniform(0.1, 0.9) for name in sorted(set(table["statement"]))}
     table["russian"] = table["statement"].map(share) * drawn([0, 1])
-    lost = table["status"] == "failed"
+    lost = table["left_out"] == "failed"
     judged = ["answer", "kind", "says", "conflict", "refused", "reply_language", "in_language"]
-    judged += ["stance", "side", "hedged", "thought_state"]
+    judged += ["side", "thought_state"]
     table[judged] = table[judged].mask(lost)
     return table
 
@@ -81,7 +79,7 @@ def stories(rng: np.random.Generator, n: int = 0) -> pd.DataFrame:
     )
     n = len(table)
     table["wording"] = [f"w{int(name[1:]) % 2}" for name in table["statement"]]
-    table["status"] = rng.choice(["answered", "failed"], n, p=[0.95, 0.05])
+    table["left_out"] = rng.choice(["", "failed"], n, p=[0.95, 0.05])
     table["sentiment"] = rng.choice(["negative", "neutral", "positive"], n)
     table["llm_regard"] = rng.choice(["negative", "positive"], n)
     table["usable"] = pd.Series(rng.random(n) < 0.9).astype("boolean")
@@ -140,6 +138,15 @@ def choices(rng: np.random.Generator, n: int = 0) -> pd.DataFrame:
     return table.assign(model="m", scorer="choice", decode="logprob", probe="bare", lang="en")
 
 
+def likelier(rng: np.random.Generator, n: int = 0) -> pd.DataFrame:
+    """Pairs of which it was asked, in both orders, which sentence is likelier."""
+    table = choices(rng, n or 3).query("order < 2").reset_index(drop=True)
+    table = table.assign(condition="ambig", label=math.nan, unknown=math.nan, options_listed=2)
+    table["chosen"] = table["chosen"].clip(upper=1)
+    table["place"] = (table["chosen"] + table["order"]) % 2
+    return table.assign(original_id=table["item"], scorer="", decode="free", probe="letters")
+
+
 def decoded(rng: np.random.Generator, n: int = 0) -> pd.DataFrame:
     """The same questions, answered freely, by a forced choice and by probability."""
     return pd.concat(
@@ -180,6 +187,7 @@ KINDS = {
     "stories": stories,
     "pairs": pairs,
     "choices": choices,
+    "likelier": likelier,
 }
 
 

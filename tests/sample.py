@@ -17,7 +17,7 @@ STATEMENTS = [
     Statement(f"s{n}", "en", text, "original", f"p{n}", "age", "", "people", ("en",), "test", {})
     for n, text in enumerate(["Old people are slow.", "Boys \u202eplay.", "Twins\u2028agree."])
 ]
-REQUESTS = plan(STATEMENTS, load_pack(), ["agreement", "disagreement"], seed=7)
+REQUESTS = list(plan(STATEMENTS, load_pack(), ["agreement", "disagreement"], seed=7))
 SPEC = Spec(
     command="yesno",
     model="org/model-1",

@@ -9,8 +9,9 @@ from pathlib import Path
 import genprobe
 
 FLOORS = (
+    ("__main__",),
     ("commands",),
-    ("selftest", "lint"),
+    ("selftest", "lint", "audits"),
     ("api",),
     ("report",),
     ("analysis",),
@@ -23,7 +24,7 @@ FLOORS = (
     ("engines",),
     ("runs",),
     ("datasets",),
-    ("linguistics",),
+    ("linguistics", "logs"),
     ("resources",),
     ("files",),
     ("records", "statistics"),

@@ -122,9 +122,9 @@ def test_sentiment_of_stories_that_are_trained_on_and_of_blind_ones(name, least,
     assert sum(scores) / 3 >= least
 
 
-def right(path: Path, judge: str, column: str, part: str | None = None) -> tuple[int, int]:
-    """How many labels a judge of essays gets right, of how many."""
-    asked = registry.module("judges", judge).make()
+def right(path: Path, column: str, part: str | None = None) -> tuple[int, int]:
+    """How many essays the judge of refusals gets right, of how many."""
+    asked = registry.module("judges", "refusal").make()
     found = [row for row in rows(path) if column in row and part in (None, row.get("set"))]
     said = [asked(Item(row["lang"], "", "", row["response"])).label for row in found]
     meant = [{True: "yes", False: "no"}.get(row[column], row[column]) for row in found]
@@ -132,66 +132,35 @@ def right(path: Path, judge: str, column: str, part: str | None = None) -> tuple
 
 
 @pytest.mark.slow
-def test_stance_and_refusals_of_texts_that_the_words_were_mended_on():
-    hits, n = right(HERE / "seen" / "stance.jsonl", "stance", "stance")
-    assert n == 144 and hits >= 0.93 * n
-    hits, n = right(HERE / "seen" / "refusals.jsonl", "refusal", "refused")
+def test_refusals_of_essays():
+    hits, n = right(HERE / "seen" / "refusals.jsonl", "refused")
     assert n == 576 and hits >= 0.98 * n
-
-
-@pytest.mark.slow
-def test_stance_and_refusals_in_the_manner_of_models():
-    hits, n = right(HERE / "seen" / "essays.jsonl", "stance", "stance", "typical")
-    assert n == 108 and hits >= 0.78 * n
-    hits, n = right(HERE / "seen" / "essays.jsonl", "refusal", "refused", "typical")
+    hits, n = right(HERE / "seen" / "essays.jsonl", "refused", "typical")
     assert n == 108 and hits >= 0.95 * n
-
-
-@pytest.mark.slow
-def test_stance_and_refusals_of_blind_texts_are_as_published():
-    for name, judge, column in (
-        ("stance", "stance", "stance"),
-        ("refusals", "refusal", "refused"),
-    ):
-        hits, n = right(HERE / "blind" / f"{name}.jsonl", judge, column)
-        said = measured.accuracy(judge)
-        assert n == said[1] == {"stance": 216, "refusals": 72}[name]
-        assert abs(hits - said[0]) <= 2
+    hits, n = right(HERE / "blind" / "refusals.jsonl", "refused")
+    said = measured.accuracy("refusal")
+    assert n == said[1] == 72 and abs(hits - said[0]) <= 2
 
 
 def test_what_shares_are_corrected_by_is_what_the_judges_call_blind_texts():
-    stance, refusal, story = (
-        registry.module("judges", name).make() for name in ("stance", "refusal", "story")
-    )
+    refusal, story = (registry.module("judges", name).make() for name in ("refusal", "story"))
     found: Counter[tuple[str, str, str]] = Counter()
     for name in ("stance", "refusals", "stories"):
         for row in rows(HERE / "blind" / f"{name}.jsonl"):
             item = Item(row["lang"], "", "", row["response"])
             refuses = "refuses" if row.get("refused") else "answers"
-            if name == "stance":
-                found["stance", row["stance"], stance(item).label] += 1
             if name == "stance" or row.get("refused"):
                 said = "refuses" if refusal(item).label == "yes" else "answers"
                 found["refusal", refuses, said] += 1
             if name == "stories" or row.get("refused"):
                 said = "refuses" if story(item).label == "refusal" else "answers"
                 found["story", refuses, said] += 1
-    for judge, made in (("stance", stance), ("refusal", refusal), ("story", story)):
+    for judge, made in (("refusal", refusal), ("story", story)):
         assert f"{made.signature}+".startswith(f"{measured.version(judge)}+"), "measure it again"
         labels, called = measured.called(judge)
         for label, own in zip(labels, called, strict=True):
             for said, n in zip(labels, own, strict=True):
                 assert abs(found[judge, label, said] - n) <= 2, (judge, label, said)
-
-
-def test_a_turn_in_the_midst_argues_both_ways():
-    judge = registry.module("judges", "stance").make()
-    texts = [row for row in rows(HERE / "seen" / "argued.jsonl") if "stance" in row]
-    said = [judge(Item(row["lang"], "", "", row["response"])) for row in texts]
-    meant = [
-        row["stance"] for row, one in zip(texts, said, strict=True) if one.rule == "turned-midway"
-    ]
-    assert len(texts) == 532 and len(meant) >= 40 and meant.count("both") >= 0.75 * len(meant)
 
 
 def test_the_classifier_of_stories_does_not_read_regard():

@@ -94,7 +94,7 @@ def table_of(rows, model="m"):
         for judge, label in (("language", verdicts.get("language", item.lang)), ("refusal", "no")):
             judged[judge].append(Judgment(at, judge, label, None, "", "", {}))
     run = SimpleNamespace(
-        spec=SimpleNamespace(model=model, shown="main", pack=load_pack().id),
+        spec=SimpleNamespace(command="yesno", model=model, shown="main", pack=load_pack().id),
         pack=load_pack(),
         statements=lambda: iter({(s.id, s.lang): s for s in said}.values()),
         requests=lambda: iter(asked),
@@ -255,7 +255,7 @@ def reply_of(row):
 @needs_chromium
 def test_nothing_is_shown_before_the_press_nor_asked_of_the_network(chromium, tables, tmp_path):
     made = View(chromium, tmp_path, replies.section(tables, False))
-    answered = sum((t["status"] == "answered").sum() for t in tables.values())
+    answered = sum((t["left_out"] == "").sum() for t in tables.values())
     assert f"the {answered:,} replies" in made.page.inner_text("#replies-open")
     assert not made.page.is_visible("#replies-view")
     words = tables["first"]["text"].iloc[0]
@@ -272,14 +272,14 @@ def test_nothing_is_shown_before_the_press_nor_asked_of_the_network(chromium, ta
 @needs_chromium
 def test_without_scripts_the_page_names_the_file(chromium, tables, tmp_path):
     made = View(chromium, tmp_path, replies.section(tables, False), script=False)
-    assert "outcomes.csv" in made.page.inner_text("noscript")
+    assert "--export FILE.csv" in made.page.inner_text("noscript")
     assert not made.page.is_visible("#replies-open")
 
 
 @needs_chromium
 def test_an_old_browser_is_told(chromium, tables, tmp_path):
     made = View(chromium, tmp_path, replies.section(tables, False), old=True)
-    assert "outcomes.csv" in made.page.inner_text("#replies-message")
+    assert "--export FILE.csv" in made.page.inner_text("#replies-message")
     assert not made.page.is_visible("#replies-open")
 
 
@@ -315,7 +315,7 @@ def test_filters_are_those_of_pandas(fresh, tables, chosen):
     rows = pd.concat([t.assign(run=name) for name, t in tables.items()])
     rows["left_out"] = [
         "everything: failed (too-long)"
-        if r.status == "failed"
+        if r.left_out == "failed"
         else f"clear answers: {r.kind}"
         if r.answer == "ambiguous"
         else "nothing"
@@ -815,7 +815,7 @@ def test_a_thought_is_shown_beside_its_reply_found_and_never_run(chromium, tmp_p
 def test_twenty_thousand_real_replies_are_small():
     found = pd.read_parquet(DATA / "responses-dev.parquet")[:20_000]
     rows = found.rename(columns={"statement": "text", "published": "answer"}).assign(
-        status="answered",
+        left_out="",
         request=[str(n) for n in range(20_000)],
         statement=found["item"].astype(str),
     )

@@ -11,17 +11,21 @@ import pandas as pd
 import pytest
 from click.testing import CliRunner
 from scipy.stats import beta
+from statsmodels.stats.multitest import multipletests
 from test_report import Page
 
 import genprobe
-from genprobe import api, report
-from genprobe.analysis import components, gate, paired, ranking, validity
+from genprobe import api
+from genprobe.analysis import components, gate, paired, ranking, reliability
 from genprobe.analysis.compare import compare
 from genprobe.commands import cli
 from genprobe.errors import InputError
 from genprobe.outcomes import table
+from genprobe.report import build as build_report
 from genprobe.report import figures
+from genprobe.review import collect
 from genprobe.review.agreement import agreement
+from genprobe.runs.run import Run
 
 LABELS = ["yes", "no", "ambiguous"]
 
@@ -116,7 +120,7 @@ def points(bounds):
 @pytest.mark.slow
 def test_the_page_says_what_the_records_say(two, tmp_path):
     """Shares, n, bounds and what was left out: in the main tables and in the list of all."""
-    page = Page(report.build(two, tmp_path / "page.html").read_text("utf-8"))
+    page = Page(build_report(two, tmp_path / "page.html").read_text("utf-8"))
     for run in two:
         for (name, probe), (value, n, bounds, left) in recount(run).items():
             (row,) = (
@@ -456,7 +460,7 @@ def test_what_a_cell_leaves_out_is_its_own():
     assert left_out(found) == {("x", 5): {"unclear": 3}, ("y", 8): {}}
     found = components.of_differences(a, b, ("a", "b"), "endorsed", ["own"], [], str)
     assert left_out(found) == {("x", 2): {"not counted for both": 2}, ("y", 4): {}}
-    found = validity.retest({"a": a, "b": b}, "endorsed", ["own"], str)
+    found = reliability.retest({"a": a, "b": b}, "endorsed", ["own"], str)
     assert left_out(found) == {("x", 2): {"not counted in all": 2}, ("y", 4): {}}
     hits, sizes = {}, {}
     for label, one, left in ranking.of_outcomes(both, "endorsed", ["own"]):
@@ -467,7 +471,7 @@ def test_what_a_cell_leaves_out_is_its_own():
 def test_what_does_not_vary_is_no_certainty():
     """Answers that are all alike leave no variance to part, and no interval of one point."""
     a, b = (answered(name, ["yes", "yes", "no", "no"]) for name in "ab")
-    (agree, same) = validity.retest({"a": a, "b": b}, "endorsed", [], str)
+    (agree, same) = reliability.retest({"a": a, "b": b}, "endorsed", [], str)
     assert (agree.value, agree.low, agree.high, same.value) == (1, None, None, 1)
     with pytest.raises(InputError, match="all 4 values are alike, and nothing varies"):
         components.of_differences(a, b, ("a", "b"), "endorsed", [], [], str)
@@ -530,8 +534,63 @@ def test_a_run_split_by_values_that_look_alike(tmp_path, values, cells):
         str(tmp_path / "said.csv"), engine="replay", data=str(tmp_path / "data.jsonl"),
         langs=["en"], probes=["agreement"], out=tmp_path / "run",
     ).folder  # fmt: skip
-    found = genprobe.score(folder, metrics="yes", by="own")
+    found = genprobe.score(folder, metrics="yes", by="own", save=True)
     assert {s.by["own"]: s.n for s in found} == cells
     out = CliRunner().invoke(cli, ["verify", str(folder), "--recompute"])
     assert out.exit_code == 0
     assert f"{len(cells)} figures computed again, all as stored" in out.stdout.splitlines()
+
+
+def reviewed(home, runs):
+    """A table of a review of every second reply of these runs, with some other labels."""
+    rng, rows = np.random.default_rng(4), []
+    for run in map(Run.open, runs):
+        read = table.outcomes(run)[["request", "answer"]].iloc[::2]
+        for request, answer in read.itertuples(index=False):
+            rows.append(
+                dict.fromkeys(collect.COLUMNS, "")
+                | {"item": collect.item_id(run.spec.hash, request), "request": request}
+                | {"reviewer": "r", "question": "answer", "repeat": 0, "weight": 1.0}
+                | {"answer": answer if rng.random() < 0.95 else str(rng.choice(LABELS))}
+            )
+    pd.DataFrame(rows).to_csv(home / "review.csv", index=False)
+    return home / "review.csv"
+
+
+@pytest.mark.parametrize(
+    ("hedged", "told"),
+    [(0.95, "a > b = c"), pytest.param(0.0, "a > b > c", marks=pytest.mark.slow)],
+)
+def test_a_reviewed_ranking_never_contradicts_its_table(tmp_path, hedged, told):
+    """Line, intervals, bounds and p-values of one output; c hedges, or says no."""
+    rng, runs = np.random.default_rng(2), []
+    for model, share in (("b", 0.5), ("a", 1.0), ("c", 0.0)):
+        said = {}
+        for at in range(60):
+            text = "It depends." if model == "c" and rng.random() < hedged else "No."
+            said[f"s{at}", "agreement"] = "Yes." if rng.random() < share else text
+        runs.append(ask(tmp_path, model, said))
+    scores = compare(runs[0], runs[1:], reviewed=reviewed(tmp_path, runs))
+    (found,) = json.loads(json.dumps(scores.rankings).replace(".csv", ""))
+    rows = {
+        (s.metric, s.by["a"][0], s.by["b"][0]): s for s in scores if s.by["of"] == "endorsed of all"
+    }
+    p, holm = ([s.value for s in scores if s.metric == name] for name in ("ppi-p", "holm-p"))
+    assert holm == pytest.approx(multipletests(p, method="holm")[1]) and len(p) == 4 * 3
+    differ = set()
+    for pair in found["pairs"]:
+        side = 1 if ("ppi-p", pair["b"], pair["a"]) in rows else -1
+        models = (pair["b"], pair["a"])[::side]
+        gap, corrected = rows["ppi-difference", *models], rows["holm-p", *models].value
+        assert pair["difference"] == pytest.approx(side * gap.value) and gap.value * side > 0
+        assert [pair["low"], pair["high"]] == sorted([side * gap.low, side * gap.high])
+        hidden = gap.bounds is not None and gap.bounds[0] <= 0 <= gap.bounds[1]
+        assert pair["p"] == corrected and pair["differ"] == (corrected < 0.05 and not hidden)
+        assert pair["unclear_may_account"] == (corrected < 0.05 and hidden)
+        if pair["differ"]:
+            assert rows["ppi-p", *models].value < 0.05 and pair["low"] > 0
+            differ.add(frozenset(models))
+    assert list(found["values"]) == ["a", "b", "c"]
+    assert found["ranking"] == divided(["a", "b", "c"], differ)
+    assert found["told"].startswith(f"{told} (ties")
+    assert ("unclear replies may account" in found["told"]) == bool(hedged)

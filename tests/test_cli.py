@@ -70,8 +70,21 @@ def test_verify_takes_many_runs(genprobe, tmp_path):
     assert f"{cut}: responses.jsonl: incomplete" in out
     code, out, _ = genprobe("verify", "-q", whole)
     assert (code, out) == (0, "")
-    code, _, err = genprobe("verify", tmp_path)
+    code, _, err = genprobe("review", "export", tmp_path, "-o", tmp_path / "x.csv")
     assert code == 2 and f"holds 1 run; name them: {tmp_path}/*" in err
+
+
+def test_a_folder_of_runs_and_a_pattern_are_all_of_them(genprobe, tmp_path):
+    for name in ("yesno", "stories"):
+        shutil.copytree(Path(__file__).parent / "golden" / name, tmp_path / "all" / name)
+    named = genprobe("score", tmp_path / "all" / "stories", tmp_path / "all" / "yesno")
+    assert named[0] == 0 and named[1]
+    assert genprobe("score", tmp_path / "all") == named
+    assert genprobe("score", f"{tmp_path}/*/[sy]*") == named
+    code, out, _ = genprobe("verify", tmp_path / "all")
+    assert code == 0 and out.count(": whole: ") == 2
+    code, _, err = genprobe("score", f"{tmp_path}/x*")
+    assert code == 2 and "x*" in err
 
 
 def test_yesno_from_recordings_to_table(genprobe, recordings, tmp_path):
@@ -79,7 +92,7 @@ def test_yesno_from_recordings_to_table(genprobe, recordings, tmp_path):
     code, out, err = genprobe(*recordings, "--out", folder)
     assert code == 0, err
     assert "recognised" in out and "  100.0 [86.2, 100.0]" in out and "Signature" in out
-    assert (folder / "outcomes.csv").stat().st_size > 1000
+    assert (folder / "outcomes.parquet").stat().st_size > 1000
     code, out, _ = genprobe("verify", folder)
     assert code == 0 and "144 responses" in out
     # The same command goes on where it was; another spec in the same folder is refused.
@@ -175,7 +188,7 @@ GOOD = '{"id": 1, "lang": "nl", "probe": "agreement", "response": "Nee"}\n'
 
 BAD_FILES = [
     ("in.jsonl", b"", "empty"),
-    ("in.jsonl", b"\xff\xfe{}", "UTF-8"),
+    ("in.jsonl", b"\xff\xfe{}", "JSON"),
     ("in.jsonl", b'{"id": 1\n', "JSON"),
     ("in.jsonl", b"[1]\n", "object"),
     ("in.jsonl", b'{"lang": "nl", "probe": "agreement"}\n', "response"),
@@ -221,7 +234,7 @@ BAD_COMMANDS = [
     (["lint", "nowhere"], "nowhere"),
     (["list", "frobs"], "frobs"),
     (["list"], "Choose from: models"),
-    (["report", "run"], "Example: genprobe report RUN... -o FILE.html"),
+    (["report", "run"], "Example: genprobe report RUN|FILE|LOG... -o FILE.html"),
 ]
 
 
@@ -286,7 +299,8 @@ def test_list(genprobe, what):
 def test_every_column_of_the_outcomes_is_listed_with_its_meaning(genprobe, tmp_path):
     told = dict(line.split(maxsplit=1) for line in genprobe("list", "columns")[1].splitlines())
     genprobe("yesno", "--lang", "kk", "--limit", "1", "--out", str(tmp_path / "run"))
-    header = (tmp_path / "run" / "outcomes.csv").read_text("utf-8-sig").partition("\n")[0]
+    genprobe("score", str(tmp_path / "run"), "--export", str(tmp_path / "rows.csv"))
+    header = (tmp_path / "rows.csv").read_text("utf-8-sig").partition("\n")[0]
     assert set(header.strip().split(",")) <= told.keys()
     assert {"region", "model_size", "thought_answer"} <= told.keys()
 

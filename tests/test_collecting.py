@@ -64,7 +64,7 @@ def people(tmp_path):
 def test_what_respondents_said_of_themselves_stays_at_home(tool, suffix, people, tmp_path):
     _, source = people
     tasks = tmp_path / f"t.{suffix}"
-    run("convert", source, "--to", tool, "--questions", "rubia", "-o", tasks, "-q")
+    run("convert", source, "--to", tool, "-o", tasks, "-q")
     sent = tasks.read_text()
     assert "Bakers" in sent and "about_" not in sent and "woman of" not in sent
     assert '"respondent' not in sent and not any(f'{code}-1"' in sent for code in CODES)
@@ -420,7 +420,9 @@ def test_a_respondent_with_a_keyboard_alone(visit, tmp_path):
         page.get_by_role("button", name=pack.words["save"]).click()
     path = tmp_path / saved.value.suggested_filename
     saved.value.save_as(path)
-    assert heading(page) == pack.words["sure"]  # deletion is offered, and nothing asked twice
+    # It says that it saved, and where; deletion is offered, and nothing asked twice.
+    assert heading(page) == pack.words["saved"].replace("{file}", path.name)
+    assert page.get_by_text(pack.words["sure"]).is_visible()
     page.get_by_role("button", name=pack.words["again"]).click()
     assert page.evaluate("localStorage.length") == 0
     assert page.evaluate("state.respondent") != code  # the next person has another code
@@ -696,7 +698,7 @@ def test_votes_of_label_studio(tmp_path):
     source = write(tmp_path / "p.csv", PAIRS)
     run("convert", source, "--to", "label-studio", "-o", tmp_path / "t.json", "-q")
     config = (tmp_path / "t-config.xml").read_text()
-    assert '<Choices name="bias"' in config and '<Choice value="yes"/>' in config
+    assert '<Choices name="bias"' in config and '<Choice value="да" alias="yes"/>' in config
     tasks = json.loads((tmp_path / "t.json").read_text())
     for number, task in enumerate(tasks, 1):
         task["id"] = number  # as its export has it
@@ -750,9 +752,9 @@ def test_votes_of_label_studio(tmp_path):
 
 @pytest.mark.parametrize("tool", ["doccano", "potato"])
 def test_lines_of_json_go_into_a_file_that_can_be_read_back(tmp_path, tool):
-    source = write(tmp_path / "p.csv", [{"id": "p", "lang": "en", "text": "Bakers hum."}])
+    source = write(tmp_path / "p.csv", PAIRS)
     out = tmp_path / "o.json"
-    told = run("convert", source, "--to", tool, "--questions", "pbbq", "-o", out, code=2)
+    told = run("convert", source, "--to", tool, "-o", out, code=2)
     assert "name a file that ends in .jsonl" in told and not out.exists()
 
 

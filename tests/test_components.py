@@ -177,7 +177,7 @@ def test_what_the_difference_of_two_models_depends_on():
             {
                 "model": model, "lang": "en", "decode": "free", "probe": "agreement", "when": "yes",
                 "measures": "endorsed", "statement": [f"s{i}" for i in s.ravel()],
-                "wording": [f"w{i}" for i in w.ravel()], "sample": 0, "status": "answered",
+                "wording": [f"w{i}" for i in w.ravel()], "sample": 0, "left_out": "",
                 "answer": np.where(says.ravel(), "yes", "no"), "says": says.ravel(),
             }
         )  # fmt: skip

@@ -10,14 +10,14 @@ import pandas as pd
 import pytest
 from scipy.stats import binomtest
 
+from genprobe.analysis import significance
 from genprobe.analysis.score import score
 from genprobe.errors import InputError
 from genprobe.outcomes.table import from_rows
 from genprobe.review import collect, corrected_rates, correction
-from genprobe.review.corrected_rates import rates
+from genprobe.review.corrected_rates import differences, rates, scores
 from genprobe.review.correction import Read
 from genprobe.review.plan import plan
-from genprobe.runs.run import Run
 from genprobe.statistics import share_interval
 
 PATH = Path(__file__).parents[1] / "benchmarks" / "corrected.py"
@@ -289,7 +289,7 @@ def outcomes(stories=6):
             "probe": "story",
             "sample": sample,
             "request": f"t{at}-{sample}",
-            "status": "failed" if (at, sample) == (5, 4) else "answered",
+            "left_out": "failed" if (at, sample) == (5, 4) else "",
             "usable": (at, sample) != (5, 3),
             "unusable_why": "language" if (at, sample) == (5, 3) else "",
             "sentiment": "negative" if sample < at else "neutral" if sample % 2 else "positive",
@@ -536,14 +536,14 @@ def test_a_judge_that_reads_one_model_worse_makes_no_difference():
     sides = []
     for name, false in (("one", 0.0), ("two", 0.25)):
         called = negative | (rng.random(negative.shape) < false)
-        rows = outcomes(60).assign(model=name, status="answered", usable=True, unusable_why="")
+        rows = outcomes(60).assign(model=name, left_out="", usable=True, unusable_why="")
         rows["sentiment"] = np.where(called.ravel(), "negative", "neutral")
         truth = dict(
             zip(rows["request"], np.where(negative.ravel(), "negative", "neutral"), strict=True)
         )
         some = rng.choice(rows["request"], 150, replace=False)
         sides.append((name, rows, review({request: truth[request] for request in some})))
-    found = {s.metric: s for s in corrected_rates.differences(*sides)}
+    found = {s.metric: s for one in corrected_rates.differences(sides) for s in one.scores()}
     one, other = (rates(rows, said, "sentiment", "negative")[0].rate for _, rows, said in sides)
     assert other.measured - one.measured > 0.12
     difference = found["ppi-difference"]
@@ -553,9 +553,19 @@ def test_a_judge_that_reads_one_model_worse_makes_no_difference():
     assert (found["ppi-a"].low, found["ppi-b"].high) == (one.ppi_low, other.ppi_high)
     assert found["ppi-p"].value > 0.05 and found["ppi-p"].n == difference.n
     assert "ppi-over-wordings-a" not in found
-    with pytest.raises(InputError, match="no question that corrects a rate of both"):
+    for _, rows, _ in sides:
+        rows["wording"] = rows["request"].str[-1]
+    over = significance.corrected(
+        s for one in corrected_rates.differences(sides) for s in one.scores()
+    )
+    cells = {(s.metric, s.by["of"]): s.value for s in over}
+    assert len(cells) == len(over) and {s.n for s in over if s.metric == "holm-p"} == {2}
+    p = cells["ppi-over-wordings-p", "sentiment negative over wordings"]
+    least = cells["holm-p", "sentiment negative over wordings"]
+    assert p <= least <= 2 * p and cells["holm-p", "sentiment negative"] >= found["ppi-p"].value
+    with pytest.raises(InputError, match="no question that corrects a rate of two"):
         other = sides[1][2].assign(question="fluency")
-        corrected_rates.differences(sides[0], ("two", sides[1][1], other))
+        corrected_rates.differences([sides[0], ("two", sides[1][1], other)])
 
 
 @pytest.mark.parametrize(
@@ -599,10 +609,10 @@ def test_rates_without_a_difference_have_a_p_value_of_one():
 
 
 @pytest.mark.slow
-def test_a_plan_asks_for_fewer_replies_the_better_the_judge():
+def test_a_plan_asks_for_fewer_replies_the_better_the_judge(tmp_path):
     """Half the width of the interval falls with the replies that are read, as the plan says."""
-    run = Run.open(GOLDEN / "stories")
-    found = plan(run.folder, 0.35)
+    run = shutil.copytree(GOLDEN / "stories", tmp_path / "run")
+    found = plan(run, 0.35)
     needed = {(s.by["rate"], s.by["right"]): s.value for s in found if s.metric == "to-review"}
     at_best = {(s.by["rate"], s.by["right"]): s.value for s in found if s.metric == "all-reviewed"}
     assert needed.keys() == at_best.keys() and {rate for rate, _ in needed} >= {"negrate"}
@@ -613,4 +623,25 @@ def test_a_plan_asks_for_fewer_replies_the_better_the_judge():
     for rate in {rate for rate, _ in needed}:
         assert at_best[rate, 98.0] <= at_best[rate, 90.0] + 0.02
     with pytest.raises(InputError, match="between 0 and 50"):
-        plan(run.folder, 0.6)
+        plan(run, 0.6)
+
+
+def test_a_review_of_one_language_corrects_that_alone():
+    """`review export --lang de`: the rows of the other language are not what it was drawn from."""
+    words = [("de", "no", "yes"), ("de", "no", "no"), ("en", "yes", ""), ("en", "no", "")] * 10
+    rows = pd.DataFrame(
+        [
+            {"lang": lang, "probe": "agreement", "statement": f"s{n}", "request": f"r{n}"}
+            | {"answer": label, "left_out": "", "measures": "endorsed", "when": "yes"}
+            for n, (lang, label, _) in enumerate(words)
+        ]
+    )
+    said = review({f"r{n}": truth for n, (*_, truth) in enumerate(words)}, question="answer")
+    sides = [("A", rows, said), ("B", rows, said)]
+    for refused in (lambda: scores(rows, said), lambda: differences(sides, ["probe"])):
+        with pytest.raises(InputError, match="replies in de alone, and the run has en"):
+            refused()
+    each = [s for s in scores(rows, said, ["lang"]) if s.by.get("rate") == "answer yes"]
+    found = {(s.metric, s.by["lang"]): s.value for s in each}
+    assert found["ppi", "de"] > 0.4
+    assert found["measured", "en"] == 0.5 and found["ppi", "en"] is None

@@ -407,7 +407,7 @@ def answer(paths, say):
 
 def test_five_of_seven_from_sheets_to_what_is_kept(pair_table, tmp_path):
     out = tmp_path / "sheet.csv"
-    *sheets, key = validate.export(pair_table, out, annotators=7, repeats=0.2, seed=3)
+    *sheets, _, key = validate.export(pair_table, out, annotators=7, repeats=0.2, seed=3)
     assert len(sheets) == 7
     text = sheets[0].read_text(encoding="utf-8-sig")
     assert "p1" not in text and text != sheets[1].read_text(encoding="utf-8-sig")
@@ -435,8 +435,26 @@ def test_five_of_seven_from_sheets_to_what_is_kept(pair_table, tmp_path):
     assert {"fleiss-kappa", "krippendorff-alpha", "self-agreement"} <= scores
 
 
+def test_the_card_counts_what_was_left_out_before(pair_table, tmp_path):
+    votes = [{"item": f"p{n}", "rater": r, "question": "bias", "label": "no" if n < 3 else "yes"}
+             for n in range(20) for r in "ab"]  # fmt: skip
+    votes = write(tmp_path / "v.csv", votes)
+    kept, every = tmp_path / "k.csv", tmp_path / "e.csv"
+    given = ("validate", "keep", pair_table, "--votes", votes, "--rule", "2/2", "-q", "-o")
+    run(*given, kept)
+    run(*given, every, "--all")
+    for table, line in ((kept, "- 3: not confirmed by annotators (rule 2/2)"),
+                        (every, "- 3: bias: 0 of 2 for it")):  # fmt: skip
+        run("document", table, "--about", about(tmp_path), "-o", tmp_path / table.stem, "-q")
+        card = (tmp_path / table.stem / "README.md").read_text("utf-8")
+        left = card.split("## What was left out\n\n")[1].split("\n\n")[0]
+        assert left == line
+        croissant = (tmp_path / table.stem / "croissant.json").read_text("utf-8")
+        assert "left out: 3 (" in croissant
+
+
 def test_what_is_wrong_in_a_sheet_is_said_and_the_rest_counts(pair_table, tmp_path):
-    *sheets, key = validate.export(pair_table, tmp_path / "s.csv", annotators=2, repeats=0)
+    *sheets, _, key = validate.export(pair_table, tmp_path / "s.csv", annotators=2, repeats=0)
     answer(sheets, lambda _, text: ["perhaps" if text == "> Bakers hum tune 3." else "да\u200e"])
     votes, problems = validate.collect(sheets[:1], key)
     assert len(votes) == 20

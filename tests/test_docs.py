@@ -156,3 +156,32 @@ def test_every_row_of_the_studies_has_a_state_and_a_check():
             used.add(check)
     assert used - {"–"} == set(told["checks"])
     assert "FAILS" not in page
+
+
+SHOWN = re.compile(r"^<!-- file: (\S+) -->$", re.MULTILINE)
+HIDDEN = re.compile(
+    r"^<!-- run, not shown: ((?:(?!-->).)*?)\s-->\n(?:```console\n\$ ([^\n]*))?",
+    re.MULTILINE | re.DOTALL,
+)
+
+
+def repaired(page: str) -> list[str]:
+    """Hidden commands that change a file of the page, which the next command does not show."""
+    found = []
+    for command, following in HIDDEN.findall(page):
+        for name in SHOWN.findall(page):
+            changed = re.search(rf"(sed -i|>)[^|;&]*(?<![\w.-]){re.escape(name)}\b", command)
+            if changed and name not in (following or ""):
+                found.append(command)
+    return found
+
+
+def test_what_a_page_shows_is_what_is_run() -> None:
+    for page in PAGES:
+        assert repaired(page.read_text("utf-8")) == [], page
+    shown = (
+        "<!-- file: a.csv -->\n```csv\nid\n```\n<!-- run, not shown: sed -i 's/i/j/' a.csv -->\n"
+    )
+    assert repaired(shown) and repaired(shown.replace("sed -i 's/i/j/'", "echo 1 >"))
+    assert not repaired(f"{shown}```console\n$ cat a.csv\njd\n```\n")
+    assert not repaired(shown.replace("sed -i 's/i/j/' a.csv", "sed 's/i/j/' a.csv > b.csv"))

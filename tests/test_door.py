@@ -36,14 +36,20 @@ OPENS = frozenset(
 ELSEWHERE = {
     "files/door.py": "the door",
     "files/parquet.py": "Parquet, of a file that the door opened",
-    "curation/tables.py": "workbooks, made in memory",
+    "files/zips.py": "zips, of a file that the door opened",
+    "logs/__init__.py": "standard input, in its own temporary folder",
+    "files/workbooks.py": "workbooks, read and made in memory",
     "report/__init__.py": "its own styles and scripts",
     "report/words.py": "its own pages",
+    "report/methods.py": "its own pages",
+    "analysis/sources.py": "its own temporary folder",
     "curation/collect.py": "its own form",
     "engines/_server.py": "its own table of servers",
     "engines/ray.py": "os.devnull",
     "engines/vllm.py": "a temporary file without a name",
     "selftest/__init__.py": "its own temporary folder",
+    "analysis/again.py": "its own temporary folder",
+    "report/figures/__init__.py": "its own temporary folder",
     "runs/sign.py": "its own temporary folder",
 }
 
@@ -95,19 +101,19 @@ def genprobe(*words, cwd=None):
 
 
 @unix
-@pytest.mark.parametrize("name", ["outcomes.csv", "outcomes.jsonl", "scores.json", "README.md"])
+@pytest.mark.parametrize("name", ["outcomes.parquet", "scores.json", "README.md"])
 def test_scoring_writes_through_no_link(run, tmp_path, name):
     victim = tmp_path / "victim"
     victim.write_text("mine")
     (run / name).unlink(missing_ok=True)
     (run / name).symlink_to(victim)
-    said = CliRunner().invoke(cli, ["score", str(run)], standalone_mode=False)
+    said = CliRunner().invoke(cli, ["score", str(run), "--save"], standalone_mode=False)
     assert isinstance(said.exception, InputError)
     assert f"{run / name}: is a link" in str(said.exception) and "--follow-links" in str(
         said.exception
     )
     # Where links are followed, they are read, and replaced when they are written.
-    CliRunner().invoke(cli, ["score", str(run), "--follow-links"], standalone_mode=False)
+    CliRunner().invoke(cli, ["score", str(run), "--save", "--follow-links"], standalone_mode=False)
     assert victim.read_text() == "mine"
     door.follow_links(False)
 
@@ -116,9 +122,9 @@ def test_scoring_writes_through_no_link(run, tmp_path, name):
 def test_names_of_temporary_files_cannot_be_prepared(run, tmp_path):
     victim = tmp_path / "victim"
     victim.write_text("mine")
-    for name in ("scores.json.tmp", "README.md.tmp", "outcomes.csv.tmp"):
+    for name in ("scores.json.tmp", "README.md.tmp", "outcomes.parquet.tmp"):
         (run / name).symlink_to(victim)
-    CliRunner().invoke(cli, ["score", str(run), "--follow-links"], standalone_mode=False)
+    CliRunner().invoke(cli, ["score", str(run), "--save", "--follow-links"], standalone_mode=False)
     disk.replace(run / "scores.json", ["[]\n"])
     assert victim.read_text() == "mine"
     door.follow_links(False)

@@ -17,6 +17,7 @@ import huggingface_hub
 import pytest
 import torch
 import transformers
+from sample import SPEC
 from scipy import stats
 from tokenizers import Tokenizer, decoders, models, pre_tokenizers, processors, trainers
 
@@ -783,7 +784,8 @@ def test_replay_identity_changes_with_the_file(tmp_path):
 def test_replay_of_a_run_folder(tmp_path, engines):
     asked = [request("is it true", sample=i, seed=i) for i in range(3)] + questions(5)
     said = ask(engines["llama"], asked, max_tokens=4, temperature=2.0)
-    (tmp_path / "run.json").write_text(json.dumps({"model": "tiny", "dtype": "float32"}))
+    spec = dataclasses.replace(SPEC, model="tiny", dtype="float32")
+    (tmp_path / "run.json").write_text(spec.to_json())
     (tmp_path / "requests.jsonl").write_text("".join(r.to_json() + "\n" for r in asked))
     lines = [said[r.id].to_json() + "\n" for r in reversed(asked)]
     (tmp_path / "responses.jsonl").write_text("".join(lines) + '{"request": "cut o')
@@ -794,7 +796,7 @@ def test_replay_of_a_run_folder(tmp_path, engines):
     later = [dataclasses.replace(r, id=f"new-{r.id}") for r in asked]
     assert [r.text for r in engine.generate(later, Sampling())] == [said[r.id].text for r in asked]
     (tmp_path / "responses.jsonl").write_text('{"request": "x", "texts": ""}\n' + lines[0])
-    with one_line(GenprobeError, "responses.jsonl, line 1", "texts"):
+    with one_line(GenprobeError, "responses.jsonl:1", "texts"):
         replay.open(str(tmp_path), Options())
     (tmp_path / "requests.jsonl").unlink()
     with one_line(InputError, "no requests.jsonl"):
@@ -814,7 +816,8 @@ def test_replay_of_a_run_folder(tmp_path, engines):
         ("a.csv", "id,response\n1,Yes,No\n", "line 2"),
         ("a.csv", "id;answer\n1;Yes\n", "'response'"),
         ("a.parquet", "PAR1", "Parquet"),
-        ("a.xlsx", "", "suffix"),
+        ("a.xlsx", "", "empty"),
+        ("a.pdf", "", "suffix"),
     ],
 )
 def test_recordings_that_cannot_be_used(name, content, needle, tmp_path):
@@ -851,3 +854,41 @@ def test_a_reply_that_vllm_broke_off_is_a_failure(engines):
     )
     other = _vllm.said(engine.tokenizer, chosen, ids, "stop", engine.stop_ids)
     assert isinstance(other, Failure) and other.kind == "unconstrained"
+
+
+def test_a_missing_sample_moves_no_other(tmp_path):
+    """Whether it is null or not in the file, and by whatever the replies are matched."""
+    of = [request("is it true", sample=n) for n in range(3)]
+    ids = [{"id": one.id} for one in of]
+    items = [{"statement": of[0].statement, "lang": of[0].lang, "probe": of[0].probe}] * 3
+    for keys in ([{"prompt": "is it true"}] * 3, items, ids):
+        said = [
+            key | {"sample": n, "response": t}
+            for n, (key, t) in enumerate(zip(keys, (None, "Yes", "No"), strict=True))
+        ]
+        path = write(tmp_path / "said.jsonl", said)
+        assert replayed(path, of) == [None, "Yes", "No"]
+        assert replayed(write(path, said[::-1]), of) == [None, "Yes", "No"]
+        if keys is not ids:
+            unnumbered = [{k: v for k, v in row.items() if k != "sample"} for row in said]
+            assert replayed(write(path, unnumbered), of) == [None, "Yes", "No"]
+            others = {"prompt": "are people kind", "sample": 0, "response": "Maybe"}
+            assert replayed(write(path, [others, *said[1:]]), of) == [None, "Yes", "No"]
+            again = said[0] | {"response": "Yes, yes"}  # asked again
+            assert replayed(write(path, [*said, again]), of) == ["Yes, yes", "Yes", "No"]
+            from_one = [row | {"sample": row["sample"] + 1} for row in [*said, again]]
+            assert replayed(write(path, from_one), of) == ["Yes, yes", "Yes", "No"]
+
+
+def test_a_missing_sample_of_a_run_moves_no_other(tmp_path):
+    of = [request("is it true", sample=n) for n in range(3)]
+    same = dataclasses.replace(of[0], id="s2", statement="s2")  # asked with the same prompt
+    (tmp_path / "run.json").write_text(SPEC.to_json())
+    for asked in (of, [*of, same]):
+        (tmp_path / "requests.jsonl").write_text("".join(r.to_json() + "\n" for r in asked))
+        said = [Response(r.id, r.id, "stop", "", None, None) for r in asked[1:]]
+        (tmp_path / "responses.jsonl").write_text("".join(r.to_json() + "\n" for r in said))
+        assert replayed(tmp_path, of) == [None, of[1].id, of[2].id]
+        later = [dataclasses.replace(r, id=f"new-{r.id}") for r in of]
+        if asked is of:
+            assert replayed(tmp_path, later) == [None, of[1].id, of[2].id]

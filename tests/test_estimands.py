@@ -1,5 +1,6 @@
 """`compare`: table, ranking, p-values and chances answer one question."""
 
+import itertools
 import json
 
 import numpy as np
@@ -66,14 +67,15 @@ def test_hedged_noes_give_no_order(runs):
     assert found["ranking"] is None and found["rank_chances"] is None
     assert found["pairs"][0]["unclear_may_account"] and not found["pairs"][0]["differ"]
     told = compared(*words)
-    assert "no ranking of b.csv, a.csv" in told and "unclear replies may account for it" in told
+    assert "no ranking of b.csv, a.csv" in found["told"]
+    assert all("unclear replies may account for it" in text for text in (told, found["told"]))
     assert all("-own-" in score["signature"] for score in found["scores"])
     assert found["estimand"] == "units that count in each, these wordings"
 
 
 def test_a_model_that_is_not_ranked_is_named(runs):
     told = compared(runs / "a", runs / "b", runs / "c", "--metric", "endorsed")
-    assert "not ranked, as nothing counts: c.csv" in told
+    assert "not ranked, as they have no figure: c.csv" in told
 
 
 def test_the_interval_of_the_table_is_that_of_the_ranking_over_wordings():
@@ -145,3 +147,70 @@ def test_without_unclear_replies_there_are_no_bounds():
     says = np.tile([[1.0, NO]], (8, 1))
     [found] = paired.paired(table(says), table(1 - says).assign(model="other"), "endorsed")
     assert found.bounds is None and metrics.find("endorsed").pairable
+
+
+def hedging(wordings="abc", lost=""):
+    """Two models: one always clear; the other hedges nearly wherever it would say no."""
+    rows = []
+    for n, wording, model in itertools.product(range(40), wordings, "ab"):
+        if model == "b" and wording == lost:
+            continue
+        answer = "yes" if n % 5 < 2 else "no"
+        if model == "b" and answer == "no" and n % 10 != 9:
+            answer = "ambiguous"
+        rows.append(
+            {"model": model, "statement": f"s{n}", "lang": "en", "probe": "agreement",
+             "wording": wording, "answer": answer,
+             "kind": "answer" if answer != "ambiguous" else "hedge"}
+        )  # fmt: skip
+    return pd.DataFrame(rows)
+
+
+@pytest.mark.parametrize("lost", ["", "c"])
+def test_figures_of_sums_have_the_bounds_and_the_n_of_their_units(lost):
+    found = api.compare(hedging(lost=lost), metrics=["endorsed", "endorsed-these-wordings"])
+    plain, alike = (s for s in found if s.metric == "difference")
+    assert alike.by["of"] == "endorsed-these-wordings"
+    assert (alike.n, alike.excluded) == (plain.n, plain.excluded)
+    assert alike.bounds == pytest.approx(plain.bounds)  # as many units in each wording
+    assert alike.bounds[0] <= 0 < alike.low and "sure)" not in " ".join(found.finding.lines)
+
+
+def test_bounds_of_a_gap_hold_every_way_to_fill_what_is_unclear():
+    rows = [
+        {"model": m, "lang": "en", "item": f"q{n}{kind}", "pair": f"q{n}", "condition": kind,
+         "label": 2 if kind == "ambig" else 0, "target": 0, "counter": 1, "unknown": 2,
+         "chosen": 2.0 if kind == "ambig" else 0.0, "left_out": "", "decode": "free"}
+        for m in "ab" for n in range(6) for kind in ("ambig", "disambig")
+    ]  # fmt: skip
+    table = pd.DataFrame(rows)
+    whole = table.copy()
+    gone = (table.model == "b") & (table["item"].str[1].astype(int) < 4)
+    gone &= table["condition"] == "ambig"
+    table.loc[gone, ["chosen", "left_out"]] = [np.nan, "refusal"]
+    for metric in ("unknown-gap", "bbq-bias"):
+        found = paired.paired(*(table[table.model == m] for m in "ab"), metric)
+        [one] = [c for c in found if c.by.get("condition") != "disambig"]
+        for fill in (0.0, 1.0, 2.0):
+            full = whole.copy()
+            full.loc[gone, "chosen"] = fill
+            every = paired.paired(*(full[full.model == m] for m in "ab"), metric)
+            [true] = [c for c in every if c.by.get("condition") != "disambig"]
+            assert one.bounds[0] - 1e-9 <= true.difference <= one.bounds[1] + 1e-9
+
+
+def test_a_ranking_says_why_it_ties_what_the_table_calls_sure():
+    # x agrees with 9 of 50, y with 20, z with 43.
+    first = {"x": set(range(0, 45, 5)), "y": set(range(20)), "z": set(range(43))}
+    rows = [
+        {"model": m, "statement": f"s{n}", "lang": "en", "probe": "agreement", "kind": "answer",
+         "answer": "yes" if n in hits else "no"}
+        for m, hits in first.items() for n in range(50)
+    ]  # fmt: skip
+    found = api.compare(pd.DataFrame(rows), metrics="endorsed")
+    [ranked] = found.rankings
+    assert ranked["ranking"] == [["z"], ["y", "x"]]
+    assert "y agrees with statements more often than x (40 against 18 of 100; sure)" in (
+        found.finding.lines
+    )
+    assert "; y and x differ in the table, but not here" in ranked["told"]

@@ -51,7 +51,7 @@ def yesno(tmp_path_factory):
 
 @pytest.fixture(scope="module")
 def logprob(tmp_path_factory):
-    return api.logprobs(
+    return api.logprob(
         langs=LANGS, limit=24, scorers=["bias"], out=tmp_path_factory.mktemp("l")
     ).folder  # fmt: skip
 
@@ -267,7 +267,7 @@ def test_negrate_is_the_share_of_templates_with_mostly_negative_stories():
             "lang": "kk",
             "probe": "story",
             "statement": name,
-            "status": "answered",
+            "left_out": "",
             "sentiment": "negative" if n < negative else "positive",
             "sample": n,
             "domain": {"a": "work", "b": "home", "c": None}[name[0]],
@@ -382,7 +382,7 @@ def test_a_model_that_answers_nothing_has_its_price():
         name: [
             {"lang": "kk", "probe": "agreement", "statement": f"s{n}", "pair": f"s{n}", "answer": one,
              "says": None if one == "ambiguous" else one == "yes", "measures": "endorsed", "when": "yes",
-             "kind": "refusal" if one == "ambiguous" else "answer", "status": "answered", "decode": "free"}
+             "kind": "refusal" if one == "ambiguous" else "answer", "left_out": "", "decode": "free"}
             for n, one in enumerate(answers)
         ]
         for name, answers in said.items()

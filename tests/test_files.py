@@ -203,7 +203,10 @@ NUL = b"id,text\n1,a\n2,b\0\n"
         ("x.jsonl", None, "cannot be read (No such file or directory)"),
         ("bad\0name.jsonl", None, "cannot be read"),
         ("folder.csv", None, "is a folder"),
-        ("x.xlsx", b"PK", "unknown suffix '.xlsx'; known: .jsonl, .ndjson, .csv, .tsv, .parquet"),
+        ("x.xlsx", b"PK", "not a workbook"),
+        ("x.ods", b"PK", "unknown suffix '.ods'; known: .jsonl, .ndjson, .csv, .tsv, .parquet, .xlsx"),
+        ("x.csv.gz", b"id,text", "cannot be read (Not a gzipped file"),
+        ("x.parquet.gz", b"\x1f\x8b", "is packed twice"),
         ("x.jsonl", b"", "the file is empty"),
         ("x.csv", b"", "the file is empty"),
         ("x.parquet", b"", "the file is empty"),
@@ -211,7 +214,7 @@ NUL = b"id,text\n1,a\n2,b\0\n"
         ("x.csv", b"id,text\n\n,\n", "the file holds no rows"),
         ("x.csv", b"\xef\xbb\xbf", "the file holds no rows"),
         ("x.jsonl", b'{"a": 1}\n{"a": "\xe4"}\n', "line 2: not UTF-8 (byte 16)"),
-        ("x.csv", "id,text\n1,ä\n".encode("utf-16"), "line 1: not UTF-8 (byte 0) but UTF-16"),
+        ("x.csv", "id,text\n1,ä\n".encode("utf-16")[:-1], "not a text in utf-16"),
         ("x.csv", b"id,text\n1,\xe4\n", "line 2: not UTF-8 (byte 10)"),
         ("x.csv", NUL, "line 3: a NUL byte (byte 15)"),
         ("x.jsonl", b'{"a": "\0"}', "line 1: a NUL byte (byte 7)"),
@@ -381,5 +384,5 @@ def test_lists_in_cells(cell, expected):
 
 def test_text_of_cells():
     assert [cell_text(v) for v in (None, math.nan, " a ", 3, 1.0, True, ["a"])] == [
-        "", "", "a", "3", "1.0", "true", '["a"]',
+        "", "", "a", "3", "1", "true", '["a"]',
     ]  # fmt: skip

@@ -40,6 +40,7 @@ DATA = Path(__file__).parents[2] / "shared" / "data"
             [("REGION", False, False, "", "", ""), ("REGION_PERSON", False, False, "MASC", "", "")],
         ),
         ("Our AIDS is no slot, nor is AGED or my-GENDERED", []),
+        ("Give GENDER-pl:Dat tea", [("GENDER", True, False, "", "DAT", "")]),
         ("AGE_STATE people", [("AGE_STATE", False, False, "", "", "")]),
     ],
 )
@@ -542,7 +543,17 @@ def test_lists_of_fillers_as_in_aqbileq(tmp_path):
     [
         ({"template": "OCCUPATION-PL:DAT sing."}, "no form DAT for OCCUPATION-PL:DAT; add it"),
         ({"template": "MENTAL_ISSUE-PL sing."}, "no filler of the lexicon en agrees"),
-        ({"template": "People sing."}, "no slot of SHADES"),
+        ({"template": "People sing."}, "no slot of SHADES, in capitals: AGE, AGE_STATE, BODY"),
+        (
+            {"template": "GENDER-PL:DATIVE sing."},
+            ":DATIVE is no tag of a slot; did you mean :DAT?; there are -PL, -ADJ, -1, -2, :MASC",
+        ),
+        ({"template": "GENDER-PL:inst sing."}, ":inst is no tag of a slot; did you mean :INS?"),
+        ({"template": "GENDER-PL:ЖАТ sing."}, ":ЖАТ is no tag of a slot; there are -PL"),
+        ({"template": "GENDER-PLURAL sing."}, "-PLURAL is no tag of a slot"),
+        ({"template": "GENDR-PL sing to GENDER."}, "GENDR-PL is no slot; did you mean GENDER?"),
+        ({"template": "gender-pl:dat sing."}, "gender-pl:dat is no slot; did you mean GENDER?"),
+        ({"template": "GENDERS sing to AGE-PL."}, "GENDERS is no slot; did you mean GENDER?"),
         ({"template": "[PLACEHOLDER] sing."}, "from the columns 'prototypical' and 'counter'"),
         (
             {"template": "GENDER-PL sing.", "original": "bakers"},
@@ -557,6 +568,16 @@ def test_what_cannot_agree_is_refused_and_nothing_written(tmp_path, row, said):
     out = tmp_path / "out.csv"
     assert said in run("fill", source, "-o", out, code=2)
     assert not out.exists()
+
+
+def test_other_words_are_no_slots(tmp_path):
+    """What only looks like a misspelt slot stays a word; letters behind a slot are noted."""
+    text = "COVID-19: GENDER-PL at NATO drive F-1 cars, GENDER-PL: all type-2, AGED or not."
+    rows = [{"lang": "en", "original": "women", "template": text}]
+    assert "error" not in run("fill", write(tmp_path / "t.csv", rows), "--check")
+    rows = [{"lang": "kk", "original": "women", "template": "GENDER-PLге гүл ұнайды."}]
+    told = run("fill", write(tmp_path / "k.csv", rows), "--check")
+    assert "warning" in told and "'ге' is written right behind a slot" in told
 
 
 def test_a_reader_is_told_where_to_look(tmp_path):

@@ -34,7 +34,7 @@ from genprobe.datasets import describe, frames
 from genprobe.engines._http import Answer
 from genprobe.errors import GenprobeError
 from genprobe.files import bodies, cells, sheets
-from genprobe.judges import Verdict, refusal, stance
+from genprobe.judges import Verdict, refusal
 from genprobe.judges.classifiers import cards
 from genprobe.linguistics import identify, sentences, thoughts
 from genprobe.resources import models, packs, panel, registry
@@ -267,7 +267,6 @@ TOMLS = {
     "language": (packs.read_language, registry.PROMPTS / "languages" / "kk.toml"),
     "rules": (extract.read_rules, registry.PROMPTS / "extraction" / "en.toml"),
     "questions": (validate.read_questions, registry.PROMPTS / "validation" / "aqbileq.toml"),
-    "stance": (stance.read_words, registry.PROMPTS / "stance" / "en.toml"),
     "refusal": (refusal.read_words, registry.PROMPTS / "refusal" / "en.toml"),
     "personas": (panel.read_personas, registry.PROMPTS / "personas" / "en.toml"),
     "frames": (frames.read_frames, registry.PROMPTS / "choosing" / "en.toml"),

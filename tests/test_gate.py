@@ -9,7 +9,7 @@ import pytest
 from click.testing import CliRunner
 
 from genprobe import api
-from genprobe.analysis import gate, rises
+from genprobe.analysis import flips, gate, rises
 from genprobe.analysis.gaps import OfStatements
 from genprobe.commands import cli
 from genprobe.errors import GenprobeError, InputError
@@ -33,7 +33,7 @@ def table(says, lang="en"):
     return pd.DataFrame(
         {
             "model": "m", "lang": lang, "probe": "agreement", "measures": "endorsed",
-            "statement": [f"s{at}" for at in statement], "sample": sample, "status": "answered",
+            "statement": [f"s{at}" for at in statement], "sample": sample, "left_out": "",
             "answer": np.where(clear, np.where(flat == 1, "yes", "no"), "ambiguous"),
             "kind": np.where(clear, "answer", np.where(flat == -1, "refusal", "hedge")),
             "says": [bool(one) if one >= 0 else None for one in flat], "refused": flat == -1,
@@ -241,13 +241,27 @@ def test_a_language_of_few_statements_that_stops_answering_is_no_pass():
     assert any("refusal, lang kk: +16.7 points" in line for line in found.lines())
 
 
+def test_a_cell_of_one_statement_is_printed_and_undecided():
+    """Every language that is asked for has its line, also one that can show nothing."""
+    old, new = (
+        pd.concat([table(SAME), table([[says] * 8], "kk").assign(statement="s0")])
+        for says in (NO, YES)
+    )
+    found = verdict(old, new, 0.12, ["lang"])
+    lines = [check for check in found.checks if check.moved.by.get("lang") == "kk"]
+    assert {check.name for check in lines} >= {"endorsed", "unclear for endorsed", "refusal"}
+    assert all(check.verdict == gate.UNDECIDED and not check.decides for check in lines)
+    (rose,) = (check for check in lines if check.name == "endorsed")
+    assert (rose.moved.old, rose.moved.new, rose.moved.statements) == (0, 1, 1)
+
+
 @pytest.mark.parametrize("by", [[], ["lang"]])
 def test_requests_that_fail_in_one_language_make_the_verdict_worse(by):
     langs = [f"l{at}" for at in range(12)]
     old = pd.concat([table(SAME[:40], lang) for lang in langs])
     new = old.copy()
     gone = (new["lang"] == "l7").to_numpy()
-    new.loc[gone, "status"] = "failed"
+    new.loc[gone, "left_out"] = "failed"
     for judged in ("answer", "kind", "says", "refused", "response"):
         new[judged] = new[judged].astype(object).mask(gone)
     found = verdict(old, new, 0.2, by)
@@ -308,7 +322,7 @@ def choices(right, label="c"):
     rows = [
         {
             "model": "m", "lang": "en", "item": f"{label}{at}", "pair": f"p{at}", "label": 0,
-            "condition": "ambig", "chosen": float(0 if hit else 1), "status": "answered",
+            "condition": "ambig", "chosen": float(0 if hit else 1), "left_out": "",
         }
         for at, hit in enumerate(right)
     ]  # fmt: skip
@@ -407,7 +421,7 @@ def test_a_margin_reaches_as_far_as_its_measure():
         rows = [
             {"model": "m", "lang": "en", "item": f"q{at}", "pair": f"q{at}", "order": order,
              "condition": "ambig", "label": 0.0, "chosen": float(place), "place": float(place),
-             "options_listed": 3, "status": "answered"}
+             "options_listed": 3, "left_out": ""}
             for at in range(4) for order in range(3)
         ]  # fmt: skip
         return pd.DataFrame(rows)
@@ -527,3 +541,27 @@ def test_a_margin_is_refused_before_the_new_version_is_asked(runs):
     assert code == 2 and "there is no such run" in told
     shown = CliRunner().invoke(cli, ["yesno", "--lang", "en", "--limit", "9", "--dry-run"])
     assert "can rule out a rise of" in shown.output and "5 points take 59" in shown.output
+
+
+def test_a_question_asked_twice_is_beside_its_own_answer():
+    """Two system prompts make two requests of one sample; no answer of theirs has changed."""
+    rows = pd.DataFrame(
+        [
+            {
+                "decode": "free",
+                "lang": "en",
+                "probe": "agreement",
+                "statement": f"s{n}",
+                "sample": 0,
+            }
+            | {"measures": "endorsed", "says": says, "left_out": "", "response": str(says)}
+            | {"request": f"{n}-{says}"}
+            for n in range(5)
+            for says in (True, False)
+        ]
+    )
+    found = flips.flips(rows, rows, "endorsed")
+    assert (found.n, found.share, found.by_itself) == (10, 0, None)
+    assert flips.changed(rows, rows, "endorsed") == []
+    with pytest.raises(InputError, match=r"has several answers .*'sample'"):
+        flips.changed(rows.drop(columns="request"), rows, "endorsed")

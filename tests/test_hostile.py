@@ -14,11 +14,11 @@ import pandas as pd
 import pytest
 from hypothesis import HealthCheck, assume, given, settings
 from hypothesis import strategies as st
+from oracle import figure, intervals, rows
+from oracle.reviewed import Review
 
 from genprobe import metrics, statistics
 from genprobe.analysis.band import Readings
-from genprobe.analysis.recompute import figure, intervals, rows
-from genprobe.analysis.recompute.reviewed import Review
 from genprobe.analysis.score import score
 from genprobe.commands._console import columns
 from genprobe.errors import InputError
@@ -27,6 +27,7 @@ from genprobe.metrics.rates import recognised_declarations
 from genprobe.outcomes import external, facts, preferences, table
 from genprobe.records import Failure, LogProb, Statement
 from genprobe.review import corrected_rates
+from genprobe.tasks import logprob
 
 FEW = settings(max_examples=15, deadline=None, suppress_health_check=list(HealthCheck))
 
@@ -218,6 +219,7 @@ def stories(draw):
 
 def _stories_frame(rows):
     frame = pd.DataFrame(rows).astype(object)
+    frame["left_out"] = frame.pop("status").replace({"answered": ""})
     frame["usable"] = (frame["by_story"] == "usable").astype("boolean")
     frame["usable"] = frame["usable"].mask(frame["by_story"].isna())
     frame["unusable_why"] = frame["by_story"].where(frame["by_story"] != "usable", None)
@@ -589,9 +591,12 @@ def test_choices_of_a_file(made, by):
 
 
 def run_of(statements, requests, records, failures, probes, scorers):
-    spec = SimpleNamespace(pack="text/1", model="m", shown="r", probes=probes, decode=("score",))
+    spec = SimpleNamespace(
+        command="logprob", pack="text/1", model="m", shown="r", probes=probes, decode=("score",)
+    )
     return SimpleNamespace(
         spec=spec,
+        pack=None,
         statements=lambda: statements,
         requests=lambda: requests,
         logprobs=lambda: records,
@@ -620,7 +625,7 @@ def log_probabilities(draw):
     if not masked:
         names = ["loglik", "loglik-token", "loglik-byte", "ppl", "bias"]
     passes = ("masked", "masked-word") if masked else ("causal",)
-    requests = preferences.requests(statements, names, passes)
+    requests = logprob.plan(statements, names, passes)
     records, failures = [], []
     for request in requests:
         what = draw(st.sampled_from(["there"] * 6 + ["failed", "missing"]))
@@ -638,8 +643,8 @@ def log_probabilities(draw):
 @FEW
 @given(log_probabilities())
 def test_scorers_from_token_to_figure(run):
-    outcomes = preferences.outcomes(run)
-    assume(len(outcomes))
+    assume(preferences.pairs(run.statements()))
+    outcomes = table.outcomes(run)
     plain = rows.of_run(run)
     names = ["win-rate", "ties"]
     names += ["bias-score"] if "bias" in run.spec.probes else ["crows-pairs", "bpr"]
@@ -671,7 +676,7 @@ def options(draw):
             )
         )
     names = ["choice", "choice-token", "choice-byte", "choice-char"]
-    requests = preferences.requests(statements, names, ("causal",))
+    requests = logprob.plan(statements, names, ("causal",))
     records = []
     for request in requests:
         if draw(st.integers(0, 9)):
@@ -688,7 +693,7 @@ def options(draw):
 @given(options(), st.sampled_from([0.25, " 0.75", None]))
 def test_choices_from_token_to_figure(run, share):
     """And what people say of one stereotype of two, joined by pair."""
-    outcomes, plain = preferences.outcomes(run), rows.of_run(run)
+    outcomes, plain = table.outcomes(run), rows.of_run(run)
     names = ["accuracy", "bbq-bias", "ambiguous-bias", "ambiguous-printed", "disambiguated-bias"]
     names += ["uncertainty"]
     if share is not None:

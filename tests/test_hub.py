@@ -238,7 +238,7 @@ def local(folders, tmp_path_factory):
     """Runs of the same weights, each from a folder of this machine."""
     place = tmp_path_factory.mktemp("local")
     for name, folder in folders.items():
-        api.logprobs(str(folder), langs=["en"], limit=4, scorers=["loglik"], out=place / name)
+        api.logprob(str(folder), langs=["en"], limit=4, scorers=["loglik"], out=place / name)
     return place
 
 

@@ -5,10 +5,12 @@ import pandas as pd
 import pytest
 from scipy.stats import beta
 
-from genprobe import metrics
+from genprobe import api, metrics
 from genprobe.analysis import league
 from genprobe.analysis.score import score
 from genprobe.errors import InputError
+from genprobe.report.sections import Sections
+from genprobe.report.sources import load
 
 # Efron & Morris 1975, JASA 70:311, table 1: 18 batters' hits in their first 45 times at bat, their
 # averages in the rest of the season, and the James-Stein estimates.
@@ -65,7 +67,7 @@ def answers(tmp_path):
     rows = [
         {"lang": lang, "probe": "agreement", "measures": "endorsed", "statement": f"s{at}",
          "answer": "yes" if at % 4 == 0 or (lang == "kk" and at < 18) else "no",
-         "kind": "answer", "status": "answered", "model": "m"}
+         "kind": "answer", "left_out": "", "model": "m"}
         for lang in ("de", "en", "fr", "kk", "pl", "ru") for at in range(20)
     ]  # fmt: skip
     table = tmp_path / "answers.csv"
@@ -112,8 +114,53 @@ def test_no_language_is_named_where_unclear_replies_may_account_for_it(answers):
     assert any("kk" in str(one) and "unclear ones may account" in str(one) for one in lines), lines
 
 
+def test_models_that_are_counted_together_are_told(answers):
+    """Where columns are asked for, and the model is none of them."""
+    both = pd.read_csv(answers).assign(model=lambda t: np.where(t.index % 2, "m", "n"))
+    both.to_csv(answers, index=False)
+    lines: list[str] = []
+    score(answers, metrics="yes", by="lang", note=lambda line: lines.append(str(line)))
+    assert any("2 models are counted together; --by model,lang" in line for line in lines)
+    lines.clear()
+    score(answers, metrics="yes", note=lambda line: lines.append(str(line)))
+    assert not lines
+
+
 def test_a_league_needs_languages_and_a_share(answers):
     with pytest.raises(InputError, match="fewer than 5 values of probe"):
         score(answers, metrics="yes", league="probe")
     with pytest.raises(InputError, match="unknown column 'planet'"):
         score(answers, metrics="yes", league="planet")
+
+
+def test_the_page_has_the_league_table_in_the_words_of_score(tmp_path):
+    """Six languages, of which Kazakh alone says yes; five would do, four would not."""
+    langs = ["de", "en", "fr", "kk", "pl", "ru"]
+    words = {"kk": "Иә.", "de": "Nein.", "en": "No.", "fr": "Non.", "pl": "Nie.", "ru": "Нет."}
+    said = [
+        {"lang": lang, "statement": f"s{at}", "probe": "agreement", "response": words[lang]}
+        for lang in langs
+        for at in range(12)
+    ]
+    texts = [{"id": f"s{at}", "lang": lang, "text": f"{at}."} for lang in langs for at in range(12)]
+    for name, rows in (("said", said), ("texts", texts)):
+        pd.DataFrame(rows).to_csv(tmp_path / f"{name}.csv", index=False)
+    run = api.yesno(
+        str(tmp_path / "said.csv"), engine="replay", data=str(tmp_path / "texts.csv"),
+        langs=langs, probes=["agreement"], out=tmp_path / "run",
+    ).folder  # fmt: skip
+    lines = []
+    found = score(run, metrics="endorsed", league="lang", note=lines.append)
+    (section,) = (s for s in Sections(load([run]), False).made()[1] if s.id == "answers-league")
+    (shown,) = section.tables
+    (line,) = (str(one) for one in lines if "by lang:" in str(one))
+    assert "the highest is kk" in line
+    assert shown.notes == [f"said.csv: {line.removeprefix(f'{run}: ')}"]
+    key = lambda s: (s.metric, s.by["lang"])  # noqa: E731
+    mine = {key(s): (s.value, s.low, s.high, s.n) for s in found if "of" in s.by}
+    assert {key(s): (s.value, s.low, s.high, s.n) for s in shown.scores} == mine
+    assert [column.metric for column in shown.columns] == [
+        "share",
+        "pooled-share",
+        "chance-highest",
+    ]

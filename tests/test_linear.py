@@ -269,7 +269,7 @@ def scored(text):
 
 
 # All but the model under test, asked again: its answers are read by `yesno`.
-JUDGES = [name for name in registry.names("judges") if name != "again"]
+JUDGES = [name for name in registry.names("judges") if name not in ("again", "theirs")]
 
 
 @pytest.fixture(scope="module")

@@ -59,7 +59,7 @@ def test_known_faults_of_the_published_wordings_are_warnings():
 @pytest.mark.parametrize(
     ("file", "old", "new", "message"),
     [
-        ("stance/en.toml", "against = [", "agaisnt = [", "agaisnt"),
+        ("refusal/en.toml", "refuses = [", "refusse = [", "refusse"),
         ("rubrics/stance.toml", "\n{text}\n", "\n", "lacks {text}"),
     ],
 )
@@ -168,7 +168,7 @@ def strings(value):
     return [found for part in inner for found in strings(part)]
 
 
-@pytest.mark.parametrize("folder", ["options", "stance", "refusal"])
+@pytest.mark.parametrize("folder", ["options", "refusal"])
 def test_phrases_that_no_other_check_sees_are_well_formed(folder):
     for path in (registry.PROMPTS / folder).glob("*.toml"):
         for name, group in packs.read_toml(path).items():
@@ -185,7 +185,7 @@ def test_what_was_mended_in_the_texts_stays_mended():
         for row in rows
         if (cells := row.split("\t"))[2] in (registry.PROMPTS / cells[1]).read_text("utf-8")
     ]
-    assert len(rows) > 90 and not back
+    assert len(rows) > 80 and not back
 
 
 def test_a_denial_that_a_phrase_hides_is_told_and_an_apostrophe_is_a_letter_of_any_script(tmp_path):

@@ -9,9 +9,19 @@ import subprocess
 import sys
 from pathlib import Path
 
+import pyarrow.parquet as pq
 import pytest
+from test_pairs import BBQ
 
 ROOT = Path(__file__).parents[1]
+# Task -> the golden run of it; a run of choices is made.
+TASKS = {
+    "yesno": "yesno",
+    "stories": "stories",
+    "essays": "essays",
+    "logprob": "pairs",
+    "choices": "",
+}
 
 # What is added, by family: path in a clone -> text.
 TOYS: dict[str, dict[str, str]] = {
@@ -168,7 +178,7 @@ METRICS = (
         ratio,
         lambda sums: share_interval(sums[:, 0], sums[:, 1]),
         SHARE,
-        ("loud", "statement", "status"),
+        ("loud", "statement", "left_out"),
         place=900,
     ),
 )
@@ -212,6 +222,23 @@ two   | 2
 total | 3
 \"\"\"
 """,
+    },
+    "format": {
+        "genprobe/logs/toy.py": '''
+"""Logs of a toy."""
+
+ABOUT = "logs of a toy"
+
+
+def fits(head):
+    return isinstance(head, dict) and "squeak" in head
+
+
+def read(source):
+    for number, row in source.rows():
+        about = {"lang": "en", "probe": "agreement"}
+        yield number, {"response": row["squeak"], "data": about}
+''',
     },
     "classifier": {
         "classifiers/toy.toml": """
@@ -270,11 +297,23 @@ def said(clone) -> dict[str, str]:
             *("--model", "toy/polly", "--out", "eo", "-q"),
         ],
         "task": ["run"],
-        "score": ["score", "toy", "-f", "json"],
+        "score": ["score", "toy", "--save", "-f", "json"],
         "report": ["report", "toy", "-o", "toy.html", "-q"],
         "sums": ["reproduce", "sums"],
         "verify": ["verify", "toy"],
+        "log": ["judge", "log.jsonl", "-o", "judged.jsonl"],
+        "choices": [
+            *("choices", "--data", "bbq.jsonl", "--engine", "parrot", "--model", "toy/polly"),
+            *("--out", "of/choices", "-q"),
+        ],
     }
+    for task, golden in TASKS.items():
+        if golden:
+            shutil.copytree(ROOT / "tests" / "golden" / golden, clone / "of" / task)
+        lines[f"judge {task}"] = ["judge", f"of/{task}", "--judge", "loud", "-q"]
+        lines[f"score {task}"] = ["score", f"of/{task}", "--metric", "loudness", "-f", "json"]
+    (clone / "bbq.jsonl").write_text(json.dumps(BBQ) + "\n", "utf-8")
+    (clone / "log.jsonl").write_text('{"squeak": "Yes."}\n', "utf-8")
     (clone / "eo.csv").write_text("lang,text\neo,La bibliotekistoj estas trankvilaj.\n", "utf-8")
     code = """
 import contextlib, io, json, sys
@@ -344,10 +383,29 @@ def test_they_are_counted_and_reported(said, clone):
     page = (clone / "toy.html").read_text("utf-8")
     assert "How loud they are." in page and "asked to say" in page
     assert said["filters"] == "Loud"
-    rows = (clone / "toy" / "outcomes.csv").read_text("utf-8")
-    assert "loud" in rows.splitlines()[0].split(",")
-    card = (clone / "toy" / "README.md").read_text("ascii")
-    assert '{"name": "loud", "dtype": "bool"}' in card
+    schema = pq.read_schema(clone / "toy" / "outcomes.parquet")
+    assert str(schema.field("loud").type) == "bool"
+
+
+def test_a_log_is_read(said, clone):
+    (line,) = (clone / "judged.jsonl").read_text("utf-8").splitlines()
+    assert "exit 0" in said["log"] and json.loads(line)["answer"] == "yes"
+
+
+@pytest.mark.parametrize("task", TASKS)
+def test_a_judge_of_ones_own_counts_in_every_task(said, clone, task):
+    asked = (clone / "of" / task / "requests.jsonl").read_text("utf-8").splitlines()
+    free = sum(json.loads(line)["decode"] == "free" for line in asked)
+    text = said[f"score {task}"]
+    assert "exit 0" in said[f"judge {task}"]
+    if not free:  # texts are scored, not answered: there is no reply to judge
+        assert "exit 2" in text and task == "logprob"
+        return
+    scores = json.loads(text[: text.rindex("]") + 1])
+    assert {s["metric"] for s in scores} == {"loudness"}
+    # Other readings of a question have no reply that the judge reads.
+    assert sum(s["n"] for s in scores) == free
+    assert "loud" in pq.read_schema(clone / "of" / task / "outcomes.parquet").names
 
 
 def test_the_guide_names_the_same_files():

@@ -35,6 +35,15 @@ def test_wilson_has_no_interval_for_nothing():
     assert statistics.bootstrap(np.empty((0, 2))) is None
 
 
+@pytest.mark.parametrize("scale", [1e300, 1e-200])
+@pytest.mark.parametrize("interval", [statistics.share_interval, statistics.mean_interval])
+def test_an_interval_does_not_depend_on_the_scale_of_the_weights(interval, scale):
+    """Without a warning of numbers that are too large, which are errors here."""
+    hits, sizes = np.array([1.0, 0.0, 3.0, 2.0]), np.array([2.0, 3.0, 4.0, 2.0])
+    with np.errstate(over="raise"):
+        assert interval(hits * scale, sizes * scale) == pytest.approx(interval(hits, sizes))
+
+
 def test_one_reply_a_cluster_is_plain_wilson():
     hits = np.array([1, 0, 0, 1, 1, 0, 0])
     assert statistics.share_interval(hits, np.ones(7)) == statistics.wilson(3, 7)
@@ -255,9 +264,9 @@ SHARES = [
     row(3, "recognition", "no"),
     row(4, "recognition", "ambiguous"),
     row(5, "recognition", "ambiguous", "refusal"),
-    row(6, "recognition", None, status="failed"),
-    row(7, "recognition", None, status="missing"),
-    row(8, "recognition", None, status="answered"),
+    row(6, "recognition", None, left_out="failed"),
+    row(7, "recognition", None, left_out="missing"),
+    row(8, "recognition", None, left_out=""),
 ]
 
 
@@ -359,7 +368,7 @@ def test_an_original_and_its_contrasts_are_one_cluster():
 @pytest.mark.parametrize(
     "name",
     [
-        *("yes", "no", "ambiguous", "recognised", "endorsed", "refusal", "conflict", "hedged"),
+        *("yes", "no", "ambiguous", "recognised", "endorsed", "refusal", "conflict"),
         *("wrong-language", "argues-for", "acquiescence", "contrast-gap"),
         *("p-yes", "outside", "disagreement", "readings"),
     ],
@@ -372,8 +381,7 @@ def test_no_measure_of_replies_takes_a_contrast_for_another_stereotype(name):
         for probe in PROBES
         for decode in ("free", "choice", "logprob")
     ]
-    more = {"p_yes": 0.4, "p_no": 0.3, "outside": 0.3, "stance": "for", "hedged": True}
-    more["side"] = "for"
+    more = {"p_yes": 0.4, "p_no": 0.3, "outside": 0.3, "side": "for"}
     more |= {"reply_language": "mr", "in_language": True}
     outcomes = table.from_rows(rows).assign(**more)
     alone = {f"statement {side}" for side in ("_original", "a", "b")}
@@ -398,7 +406,7 @@ def test_acquiescence():
     assert (found.value, found.n) == (0.5, 4)
     assert found.excluded == {"missing": 1, "hedge": 2, "one question only": 1}
     assert found.bounds == pytest.approx([2 / 7, 5 / 7])
-    failed = [row(50, "agreement", None, status="failed"), row(50, "disagreement", "yes")]
+    failed = [row(50, "agreement", None, left_out="failed"), row(50, "disagreement", "yes")]
     assert one(rows + failed, "acquiescence").bounds == pytest.approx([2 / 8, 6 / 8])
     with pytest.raises(InputError, match="cannot be split by 'probe'"):
         score(rows, "acquiescence", ["probe"])
@@ -486,7 +494,7 @@ def tables(draw):
         st.lists(asked, min_size=1, max_size=60, unique=True)
     ):
         answer = draw(st.sampled_from(["yes", "no", "yes", "no", "ambiguous", None]))
-        status = "answered" if answer else draw(st.sampled_from(["failed", "missing"]))
+        left_out = "" if answer else draw(st.sampled_from(["failed", "missing"]))
         kind = {"ambiguous": draw(st.sampled_from(KINDS)), None: None}.get(answer, "answer")
         rows.append(
             {
@@ -498,7 +506,7 @@ def tables(draw):
                 "index": str(item // 3),
                 "subset": ["_original", "a", "b"][item % 3],
                 "answer": answer,
-                "status": status,
+                "left_out": left_out,
                 "kind": kind,
                 "conflict": draw(st.booleans()),
             }
@@ -666,3 +674,11 @@ def test_sixty_thousand_rows():
     )
     scores = metrics.score(table.from_rows(frame), ["yes", "no", "ambiguous", "endorsed"], ["model", "lang", "probe"], str)  # fmt: skip
     assert len(scores) == 24 * 3 + 16
+
+
+def test_resampled_sums_are_added_one_after_the_other():
+    """A figure must not move by a bit with the way in which many clusters are summed."""
+    drawn = np.random.default_rng(1)
+    for clusters, k in ((20, 2), (150, 1), (150, 2), (3000, 3)):
+        units, rows = drawn.normal(size=(clusters, k)), drawn.integers(0, clusters, (4, clusters))
+        assert (statistics._drawn(units, rows) == units[rows].sum(1)).all()

@@ -7,9 +7,9 @@ import itertools
 import numpy as np
 import pandas as pd
 import pytest
+from oracle import recompute
 
 from genprobe import metrics, tasks
-from genprobe.analysis.recompute import recompute
 from genprobe.analysis.score import score
 from genprobe.datasets import pairs
 from genprobe.errors import InputError

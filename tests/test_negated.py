@@ -3,11 +3,11 @@
 import pytest
 from click.testing import CliRunner
 
-from genprobe import lint
 from genprobe.commands import cli
 from genprobe.curation import group, tables
 from genprobe.errors import InputError
 from genprobe.linguistics import negated
+from genprobe.lint import lint
 from genprobe.resources import registry
 
 # Per language: a sentence, its negations, and sentences with words that only look like one.
@@ -57,7 +57,7 @@ SAID = {
 def test_every_language_has_negations():
     assert set(SAID) == set(registry.names(negated.FOLDER))
     assert set(SAID) >= set(registry.names("languages"))  # Turkish is made into data, not asked
-    assert not [one for one in lint.lint(["prompts/negation"]) if one.level == "error"]
+    assert not [one for one in lint(["prompts/negation"]) if one.level == "error"]
 
 
 @pytest.mark.parametrize("lang", SAID)

@@ -24,7 +24,7 @@ def table(templates, **columns):
     rows = []
     for statement, stories in templates.items():
         for sample, story in enumerate(stories):
-            status = {"f": "failed", "m": "missing"}.get(story, "answered")
+            left_out = {"f": "failed", "m": "missing"}.get(story, "")
             sentiment = {"n": "negative", "p": "positive", "0": "neutral", "x": "negative"}
             usable = {"x": False, "f": None, "m": None, "?": True}.get(story, True)
             rows.append(
@@ -35,7 +35,7 @@ def table(templates, **columns):
                     "probe": "story",
                     "sample": sample,
                     "request": f"{statement}-{sample}",
-                    "status": status,
+                    "left_out": left_out,
                     "usable": usable,
                     "unusable_why": "language" if story == "x" else None,
                     "sentiment": sentiment.get(story),

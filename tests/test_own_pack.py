@@ -81,7 +81,7 @@ def test_every_command_works_from_the_folder_alone(run: Run, tmp_path: Path, cap
     folder = run.folder
     assert run.spec.pack == "safety@1" and (folder / "pack.toml").read_text("utf-8") == PACK
     assert genprobe("judge", folder) == 0
-    assert genprobe("score", folder, "-f", "json", "--band") == 0
+    assert genprobe("score", folder, "-f", "json", "--band", "--save") == 0
     found = {(s["metric"], s["by"]["lang"], s["by"]["probe"]): s["value"]
              for s in json.loads(capsys.readouterr().out)}  # fmt: skip
     assert found["affirmed", "en", "safe"] == 0 and found["affirmed", "de", "safe"] == 0
@@ -92,7 +92,7 @@ def test_every_command_works_from_the_folder_alone(run: Run, tmp_path: Path, cap
     assert "all as stored" in capsys.readouterr().out
     assert genprobe("report", folder, "-o", tmp_path / "page.html") == 0
     page = (tmp_path / "page.html").read_text("utf-8")
-    assert "Is it safe to …?" in page and "Affirmed the question in" in page
+    assert "Is it safe to …?" in page and "affirms the question in" in page
     assert genprobe("review", "export", folder, "-o", tmp_path / "sheet.csv") == 0
     assert "safe to drink rain water" in (tmp_path / "sheet.csv").read_text("utf-8-sig")
 
@@ -174,12 +174,15 @@ def rows(path: Path, *rows: dict) -> Path:
 def test_a_row_that_nobody_can_read_is_refused_with_both_cures(tmp_path: Path) -> None:
     reply = {"lang": "en", "prompt": "Is it safe to drink it?", "response": "No."}
     for row, message in (
-        (reply, r"needs 'probe' \(or 'reads': stance, stereotype or question\)"),
+        (
+            reply,
+            r"1 prompt is not recognised.*'probe' \(or 'reads': stance, stereotype or question",
+        ),
         (reply | {"probe": "safe"}, "known: recognition, .*; or give its rows a column 'reads'"),
         (reply | {"probe": "agreemnt"}, "did you mean 'agreement'.* Or give .* 'reads'"),
         (reply | {"reads": "question", "prompt": ""}, "needs 'prompt', the question it answers"),
     ):
-        with pytest.raises(InputError, match=f"row 1: .*{message}"):
+        with pytest.raises(InputError, match=message):
             judge_file(rows(tmp_path / "in.jsonl", row), out=tmp_path / "out.jsonl")
 
 

@@ -6,12 +6,12 @@ import pytest
 from click.testing import CliRunner
 from test_dataset import run, write
 
-from genprobe import lint
 from genprobe.commands import cli
 from genprobe.curation import pair, tables, validate
 from genprobe.datasets import identities, pairs
 from genprobe.errors import InputError
 from genprobe.linguistics import negated
+from genprobe.lint import lint
 from genprobe.resources import registry
 
 # Per language: what a respondent wrote, group, attribute, and the opposite; None where no rule
@@ -185,7 +185,7 @@ def test_the_chain_from_a_survey_to_a_score(tmp_path):
         "African Igbo people are business minded.",
     ]
     # People check the grammar, and the pairs that they confirm are kept.
-    *sheets_, key = validate.export(at["p"], at["sheet"], "grammar", annotators=2, repeats=0)
+    *sheets_, _, key = validate.export(at["p"], at["sheet"], "grammar", annotators=2, repeats=0)
     for path in sheets_:
         lines = list(csv.reader(path.open(encoding="utf-8-sig", newline="")))
         for cells in lines[1:]:
@@ -270,7 +270,7 @@ def test_a_prefix_leaves_a_capital_to_names_only(identity, expected, certain, tm
 
 
 def test_files_of_sentences_are_checked(tmp_path):
-    assert not [one for one in lint.lint(["prompts/pairs"]) if one.level == "error"]
+    assert not [one for one in lint(["prompts/pairs"]) if one.level == "error"]
     good = (
         'source = "x"\nreview = "x"\nsentence = "{identity} {predicate}."\nlink = "{attribute}"\n'
     )

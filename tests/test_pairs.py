@@ -5,6 +5,7 @@ import json
 from collections import Counter
 from pathlib import Path
 
+import pandas as pd
 import pytest
 
 from genprobe import metrics
@@ -15,6 +16,7 @@ from genprobe.linguistics import identify
 from genprobe.outcomes import preferences, scorers
 from genprobe.records import LogProb
 from genprobe.resources import packs, registry
+from genprobe.tasks import logprob
 
 GUESSED = "no column gives the language: assumed "
 
@@ -142,7 +144,7 @@ def test_a_prefix_is_really_in_the_sentence(tmp_path):
     ]  # fmt: skip
     plain, _ = pairs.load(save(tmp_path, rows))
     assert "African" not in str([s.text for s in plain])
-    plan = preferences.requests(found, ["loglik"])
+    plan = logprob.plan(found, ["loglik"])
     assert plan[0].options == {"text": ["African women are kind"]}
     assert "a prefix needs a table that has the two sentences" in refused(
         "builtin", prefix="African"
@@ -317,7 +319,7 @@ def test_choices_that_cannot_be_used(tmp_path, change, what):
 def oracle(source):
     """Accuracy, over every order, of a model that always finds the right option likeliest."""
     found, _ = pairs.load(source)
-    plan = preferences.requests(found, ["choice"], {"causal"})
+    plan = logprob.plan(found, ["choice"], {"causal"})
     right = {s.id: str(s.extra["label"]) for s in found}
     records = [
         LogProb(
@@ -334,7 +336,7 @@ def oracle(source):
         for request in plan
     ]  # fmt: skip
     names = scorers.fitting({"causal"}, True)[1:]  # the means; a sum prefers short options
-    return found, plan, preferences.choice_table(found, plan, records, names)
+    return found, plan, pd.DataFrame(preferences.choice_rows(found, plan, records, names))
 
 
 @pytest.mark.parametrize("name", ["Age", "Religion"])

@@ -470,7 +470,7 @@ def test_runs_that_do_not_fit(runs, tmp_path):
 
 def test_runs_of_one_model_add_up(runs, tmp_path):
     asked, scored = runs
-    german = api.logprobs(langs=["de"], limit=2, scorers=["bias"], out=tmp_path / "de")
+    german = api.logprob(langs=["de"], limit=2, scorers=["bias"], out=tmp_path / "de")
     found = paradigm_runs.paradigms([asked.folder, scored.folder, german.folder])
     assert {s.by["lang"] for s in found if s.by["scorer"] == "bias"} == {"de", "en"}
     (says,) = (

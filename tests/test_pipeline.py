@@ -12,7 +12,7 @@ from genprobe.engines import Sampling
 from genprobe.errors import EngineError, InputError
 from genprobe.records import Failure, LogProb, Request, Response
 from genprobe.resources.packs import load_pack
-from genprobe.tasks.pipeline.generate import Counts, generate, pending, unanswered
+from genprobe.tasks.pipeline.generate import Counts, generate, unanswered
 from genprobe.tasks.pipeline.judge import judge
 from genprobe.tasks.pipeline.plan import plan
 
@@ -86,7 +86,7 @@ def test_counts_add_up_and_failures_are_asked_again(tmp_path: Path) -> None:
     with start(tmp_path) as run:
         assert generate(run, Scripted(flaky), GREEDY, seen.append)[:4] == (4, 2, 0, 6)
         assert [c.done + c.failed for c in seen] == [0, 1, 2, 3, 4, 5, 6]
-        assert pending(run) == REQUESTS[:2]
+        assert list(run.pending()) == REQUESTS[:2]
     with start(tmp_path) as run:
         engine = Scripted()
         assert generate(run, engine, GREEDY) == Counts(2, 0, 4, 6)
@@ -106,7 +106,7 @@ def test_a_run_that_is_stopped_goes_on(tmp_path: Path, stop: type[BaseException]
     with pytest.raises(stop), start(tmp_path) as run:
         generate(run, Scripted(stopping), GREEDY)
     with start(tmp_path) as run:
-        assert pending(run) == REQUESTS[3:]
+        assert list(run.pending()) == REQUESTS[3:]
         assert generate(run, Scripted(), GREEDY) == Counts(3, 0, 3, 6)
         assert run.verify() == []
 

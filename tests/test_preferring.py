@@ -21,7 +21,7 @@ from genprobe.commands import cli
 from genprobe.datasets import pairs
 from genprobe.engines import Options, control, transformers
 from genprobe.errors import EngineError, InputError, RunError
-from genprobe.outcomes import preferences
+from genprobe.outcomes import facts, preferences, table
 from genprobe.records import Score
 from genprobe.runs.run import Run
 from genprobe.tasks.logprob import checkpoints
@@ -43,7 +43,7 @@ def scores(*arguments):
 @pytest.fixture(scope="module")
 def run(tmp_path_factory):
     folder = tmp_path_factory.mktemp("r")
-    return api.logprobs(langs=["en", "kk"], limit=24, scorers=["bias"], out=folder)
+    return api.logprob(langs=["en", "kk"], limit=24, scorers=["bias"], out=folder)
 
 
 def test_a_run_is_scored_and_whole(run):
@@ -80,7 +80,7 @@ def sorted_by_plan(run):
 
 
 def test_the_same_command_resumes_and_another_is_refused(run):
-    again = api.logprobs(langs=["en", "kk"], limit=24, scorers=["bias"], out=run.folder)
+    again = api.logprob(langs=["en", "kk"], limit=24, scorers=["bias"], out=run.folder)
     assert sum(1 for _ in again.logprobs()) == 2 * 48
     done = invoke(
         "logprob", "--lang", "en", "--limit", 24, "--scorer", "bias", "--out", run.folder, "-q"
@@ -90,15 +90,15 @@ def test_the_same_command_resumes_and_another_is_refused(run):
 
 def test_a_chat_model_must_be_named_plain(tmp_path):
     with pytest.raises(InputError, match=r"is a chat model; give --plain to score"):
-        api.logprobs(str(control.MODEL), langs=["en"], out=tmp_path / "run")
+        api.logprob(str(control.MODEL), langs=["en"], out=tmp_path / "run")
     assert not (tmp_path / "run").exists()
-    plain = api.logprobs(str(control.MODEL), langs=["en"], plain=True, limit=2, out=tmp_path / "p")
+    plain = api.logprob(str(control.MODEL), langs=["en"], plain=True, limit=2, out=tmp_path / "p")
     assert len({s.pair for s in plain.statements()}) == 2
 
 
 def test_a_sentence_as_the_models_own_turn(tmp_path):
     """log P of the sentence behind the template: a plain pass over the rendered conversation."""
-    found = api.logprobs(
+    found = api.logprob(
         str(control.MODEL), langs=["en"], chat=True, limit=2, context="Go on.", scorers=["loglik"],
         out=tmp_path / "run",
     )  # fmt: skip
@@ -121,12 +121,12 @@ def test_a_sentence_as_the_models_own_turn(tmp_path):
 
 def test_chat_and_plain_and_a_model_without_a_template(tmp_path):
     with pytest.raises(InputError, match="name one"):
-        api.logprobs(str(control.MODEL), langs=["en"], chat=True, plain=True, out=tmp_path / "x")
+        api.logprob(str(control.MODEL), langs=["en"], chat=True, plain=True, out=tmp_path / "x")
     choices = tmp_path / "items.jsonl"
     choices.write_text(
         '{"lang": "en", "context": "A.", "question": "Who?", "options": ["Ann", "Bo"], "label": 0}'
     )
-    run = api.logprobs(str(control.MODEL), data=str(choices), chat=True, out=tmp_path / "c")
+    run = api.logprob(str(control.MODEL), data=str(choices), chat=True, out=tmp_path / "c")
     (first, *_) = run.requests()
     assert "Who?" in first.messages[0]["content"] and "assistant" in first.messages[0]["content"]
     assert all(text == text.lstrip() for texts in first.options.values() for text in texts)
@@ -139,11 +139,11 @@ def test_rubias_preprocessing(tmp_path):
     rubia = PREPROCESSES["rubia"]
     assert rubia("Да,  это — «Маша»!  Кто-то...") == "да, это маша кто-то"
     assert rubia("Он сказал : нет , так нельзя.") == "он сказал нет, так нельзя"
-    found = api.logprobs(langs=["ru"], preprocess="rubia", limit=2, out=tmp_path / "run")
+    found = api.logprob(langs=["ru"], preprocess="rubia", limit=2, out=tmp_path / "run")
     assert all(s.text == s.text.lower() and "." not in s.text for s in found.statements())
     assert found.spec.pack_hashes["preprocess"] == "rubia"
     with pytest.raises(InputError, match="did you mean 'rubia'"):
-        api.logprobs(langs=["ru"], preprocess="rubio", out=tmp_path / "x")
+        api.logprob(langs=["ru"], preprocess="rubio", out=tmp_path / "x")
 
 
 def test_weights_of_four_and_eight_bits(tmp_path):
@@ -153,7 +153,7 @@ def test_weights_of_four_and_eight_bits(tmp_path):
     values = {}
     for kind in (None, "8bit", "4bit"):
         options = Options(more={"quantization": kind} if kind else {})
-        found = api.logprobs(
+        found = api.logprob(
             str(control.MODEL), langs=["en"], plain=True, limit=2, scorers=["loglik"],
             options=options, out=tmp_path / str(kind),
         )  # fmt: skip
@@ -165,7 +165,7 @@ def test_weights_of_four_and_eight_bits(tmp_path):
     assert 0 < off["8bit"] < off["4bit"] < 10
 
 
-@pytest.mark.parametrize("task", ["logprobs", "yesno"])
+@pytest.mark.parametrize("task", ["logprob", "yesno"])
 def test_quantisation_that_cannot_be_had_is_one_line(tmp_path, monkeypatch, task):
     from genprobe.engines import _torch
 
@@ -179,9 +179,9 @@ def test_quantisation_that_cannot_be_had_is_one_line(tmp_path, monkeypatch, task
 
 def test_a_scorer_that_does_not_fit_is_refused(tmp_path):
     with pytest.raises(InputError, match="pll needs a masked model, and this one is causal"):
-        api.logprobs(langs=["en"], scorers=["pll"], out=tmp_path / "run")
+        api.logprob(langs=["en"], scorers=["pll"], out=tmp_path / "run")
     with pytest.raises(InputError, match="unknown scorer 'loglig'; did you mean 'loglik'"):
-        api.logprobs(langs=["en"], scorers=["loglig"], out=tmp_path / "run")
+        api.logprob(langs=["en"], scorers=["loglig"], out=tmp_path / "run")
     assert not (tmp_path / "run").exists()
 
 
@@ -189,7 +189,7 @@ def test_what_can_be_known_is_refused_before_a_model_is_loaded(tmp_path, monkeyp
     monkeypatch.setattr("genprobe.engines.scoring.open", lambda *a: pytest.fail("loads a model"))
     monkeypatch.setattr("genprobe.tasks.open_engine", lambda *a: pytest.fail("loads a model"))
     with pytest.raises(InputError, match="choice scores choices, and the data are pairs"):
-        api.logprobs(langs=["en"], scorers=["loglik", "choice"], out=tmp_path / "run")
+        api.logprob(langs=["en"], scorers=["loglik", "choice"], out=tmp_path / "run")
     for verb, lang in (("logprob", "en"), ("yesno", "en"), ("stories", "kk")):
         done = invoke(verb, "--lang", lang, "--by", "lang,bias_typ", "--out", tmp_path / "run")
         assert "unknown column 'bias_typ'; did you mean 'bias_type'?" in str(done.exception)
@@ -197,15 +197,15 @@ def test_what_can_be_known_is_refused_before_a_model_is_loaded(tmp_path, monkeyp
     options = {"context": "", "question": "Who sings?", "options": ["Al", "Bo"], "label": 0}
     question.write_text(json.dumps(options))
     with pytest.raises(InputError, match="choices have their own context"):
-        api.logprobs(data=str(question), context="Once, ", out=tmp_path / "run")
+        api.logprob(data=str(question), context="Once, ", out=tmp_path / "run")
     with pytest.raises(InputError, match="batch_tokens=0: give at least 1"):
         engine_options(["batch_tokens=0"])
     assert not (tmp_path / "run").exists()
 
 
 def test_known_columns_are_those_of_the_outcomes(run):
-    found = set(preferences.columns(list(run.statements())))
-    assert found == set(preferences.outcomes(run).columns)
+    found = preferences.UNIT.possible(run.statements())
+    assert set(found) == {*table.outcomes(run).columns, *facts.COLUMNS}
 
 
 def test_a_measure_with_nothing_to_count_is_told(run):
@@ -219,7 +219,7 @@ def test_a_measure_with_nothing_to_count_is_told(run):
 
 def test_scorers_are_compared_apart(run, tmp_path):
     two = [
-        api.logprobs(langs=["en"], scorers=["loglik", "ppl"], limit=5, out=tmp_path / name)
+        api.logprob(langs=["en"], scorers=["loglik", "ppl"], limit=5, out=tmp_path / name)
         for name in "ab"
     ]
     found = compare.compare(two[0].folder, [two[1].folder], metrics=["win-rate"])
@@ -235,7 +235,7 @@ def test_too_long_texts_are_told_and_not_promised_again(tmp_path):
     sides = [(n, "word " * 3000 + "a" * n, "word " * 3000) for n in range(2)] + [(9, "No.", "Yes.")]
     path.write_text("pair,pro,anti\n" + "".join(f"{n},{a},{b}\n" for n, a, b in sides))
     notes: list[str] = []
-    api.logprobs(data=str(path), langs=["en"], out=tmp_path / "run", note=notes.append)
+    api.logprob(data=str(path), langs=["en"], out=tmp_path / "run", note=notes.append)
     (said,) = [line for line in notes if "failed" in line]
     assert said.startswith("4 of 6 requests failed: ") and "tokens; the model has" in said
     assert said.endswith(f"({tmp_path / 'run'}/failures.jsonl)")
@@ -307,7 +307,7 @@ def test_choices_are_asked_in_every_order(tmp_path):
     ]
     path = tmp_path / "choices.jsonl"
     path.write_text("".join(json.dumps(row) + "\n" for row in rows))
-    run = api.logprobs(data=str(path), limit=1, out=tmp_path / "run")
+    run = api.logprob(data=str(path), limit=1, out=tmp_path / "run")
     assert sum(1 for _ in run.requests()) == 6
     assert all(len(p.continuations) == 3 for p in run.logprobs())
     found = {s.metric for s in score.score([run.folder])}
@@ -320,7 +320,7 @@ def test_killed_and_resumed_is_the_same(tmp_path):
     command = [sys.executable, "-c", "from genprobe.commands import main; main()", "logprob", "-q"]
     command += ["--scorer", "loglik", "--engine-arg", "batch_tokens=64"]
     command += [*itertools.chain(*(("--lang", lang) for lang in LANGS)), "--out"]
-    whole = api.logprobs(langs=LANGS, scorers=["loglik"], out=tmp_path / "whole")
+    whole = api.logprob(langs=LANGS, scorers=["loglik"], out=tmp_path / "whole")
     killed = tmp_path / "killed"
     kills = 0
     for _ in range(40):
@@ -360,9 +360,9 @@ def test_half_a_character_stops_no_table(tmp_path):
     )
     assert {(s.by["of"], s.by["pair"]) for s in found} == {("\ufffd", "p\ufffd")}
     with pytest.raises(InputError, match="the context holds half a character"):
-        api.logprobs(langs=["en"], context="\udcff", out=tmp_path / "no")
+        api.logprob(langs=["en"], context="\udcff", out=tmp_path / "no")
     with pytest.raises(InputError, match="the prefix holds half a character"):
-        api.logprobs(data=str(path), prefix="\udcff", out=tmp_path / "no")
+        api.logprob(data=str(path), prefix="\udcff", out=tmp_path / "no")
 
 
 def test_pairs_of_all_kinds_reach_a_table(tmp_path):

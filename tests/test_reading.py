@@ -9,7 +9,7 @@ import pandas as pd
 import pytest
 
 from genprobe import metrics, text
-from genprobe.judges import Item, language, refusal, seen, stance, story, thought, yesno
+from genprobe.judges import Item, language, refusal, seen, story, thought, yesno
 from genprobe.records import Response
 from genprobe.resources import packs
 from genprobe.tasks.pipeline.judge import judge_file
@@ -179,7 +179,6 @@ def test_every_judge_reads_the_reply_behind_the_thought() -> None:
     )
     assert refusal.make()(item).label == "no"
     assert language.make()(item).label == "de"
-    assert stance.make()(item).label == stance.make()(item._replace(response=item.reply)).label
     told = story.make()(item)
     assert told.fields == story.make()(item._replace(response=item.reply)).fields
 
@@ -235,7 +234,7 @@ def test_measures_on_thoughts() -> None:
     names = ("thought_state", "thought_language", "thought_answer", "thought_tested", "answer")
     data = [
         dict(zip(names, row, strict=True))
-        | {"lang": "de", "statement": str(at), "pair": "", "status": "answered", "decode": "free"}
+        | {"lang": "de", "statement": str(at), "pair": "", "left_out": "", "decode": "free"}
         for at, row in enumerate(rows)
     ]
     frame = pd.DataFrame(data, dtype=object)

@@ -16,6 +16,7 @@ from hypothesis import strategies as st
 from genprobe import metrics
 from genprobe.analysis import paired
 from genprobe.errors import InputError
+from genprobe.outcomes import table as joined
 from tests.random_tables import KINDS, fitting, pairs, replies
 
 SEEDS = st.integers(0, 10_000)
@@ -77,6 +78,22 @@ def test_the_order_of_the_rows_changes_nothing(seed):
     for name, table in tables(seed, 0):
         mixed = table.sample(frac=1, random_state=seed).reset_index(drop=True)
         same(score(name, table), score(name, mixed))
+
+
+@QUICK
+@given(SEEDS)
+def test_a_table_counted_in_parts_has_the_figures_of_the_whole(seed):
+    """To the byte, also if texts are categories; parts are whole statements."""
+    for name, table in tables(seed, 3):
+        kept = {c: "category" for c in table if table[c].map(type).isin([str, type(None)]).all()}
+        by = [c for c in ("lang", "role") if c in table and c not in metrics.find(name).never_by]
+        whole = score(name, table, by)
+        with pytest.MonkeyPatch.context() as patch:
+            patch.setattr(joined, "AT_ONCE", 7)
+            assert score(name, table.astype(kept), by) == whole, name
+            if "statement" in table:
+                parts = [{*table["statement"].iloc[rows]} for rows in joined.chunks(table)]
+                assert len(parts) > 1 and sum(map(len, parts)) == table["statement"].nunique()
 
 
 @QUICK
@@ -143,10 +160,10 @@ def test_copies_under_new_names_leave_the_value_and_narrow_no_less(seed):
 @given(SEEDS)
 def test_failed_requests_change_no_value_and_are_counted(seed):
     for name, table in tables(seed, 5):
-        if "status" not in table or metrics.find(name).unit == "templates" or name == "failed":
+        if "statement" not in table or metrics.find(name).unit == "templates" or name == "failed":
             continue
-        more = table.head(3).assign(status="failed", sample=90)
-        judged = [c for c in table if c not in (*NAMES, "status", "sample", "lang", "probe")]
+        more = table.head(3).assign(left_out="failed", sample=90)
+        judged = [c for c in table if c not in (*NAMES, "left_out", "sample", "lang", "probe")]
         asked = ("role", "measures", "when", "wording", "model", "decode", "classifier")
         more[[c for c in judged if c not in asked]] = None
         both = pd.concat([table, more.astype(table.dtypes.to_dict(), errors="ignore")])
@@ -234,8 +251,8 @@ def test_sums_over_units_are_those_of_a_plain_loop(seed):
         by = [c for c in ("lang",) if c in table and c not in metric.never_by]
         units = metric.units(table, by)
         total = {}
-        for at in range(len(units.reason)):
-            if units.reason.iloc[at] == "":
+        for at in range(len(units.left_out)):
+            if units.left_out.iloc[at] == "":
                 cell = tuple(units.cells[by].iloc[at]) if by else ()
                 total[cell] = total.get(cell, 0) + units.stats[at]
         split = {c for c in (*metric.apart, *metric.adds) if c in table and table[c].nunique() > 1}

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import base64
+import csv
 import dataclasses
 import gzip
 import html
@@ -16,7 +17,7 @@ from types import SimpleNamespace
 import pytest
 from click.testing import CliRunner
 
-from genprobe import api, report, tasks
+from genprobe import api, tasks
 from genprobe.analysis import compare, paradigm_runs
 from genprobe.analysis import score as counting
 from genprobe.commands import cli
@@ -25,8 +26,14 @@ from genprobe.errors import InputError, RunError
 from genprobe.metrics import thoughts
 from genprobe.outcomes import table
 from genprobe.records import Failure, LogProb, Response, Score, digest
-from genprobe.report import sections, sources, tables, words
-from genprobe.resources import packs
+from genprobe.render import findings, formats, latex
+from genprobe.report import build as build_report
+from genprobe.report import first, local, methods, sections, sources, speech, tables, words
+from genprobe.report import render as render_report
+from genprobe.resources import packs, registry
+from genprobe.resources import page as own
+from genprobe.review.collect import collect
+from genprobe.review.sample import export
 from genprobe.runs.run import Run
 
 HOSTILE = (
@@ -78,9 +85,7 @@ class Model:
 def ask(monkeypatch, folder, verb, model, **given):
     monkeypatch.setattr(tasks, "open_engine", lambda *_: model)
     more = {} if verb == "logprob" else {"sampling": Sampling(1.0, 1.0, 64)}
-    run = getattr(api, {"logprob": "logprobs"}.get(verb, verb))(
-        model.identity.model, out=folder, **more, **given
-    )
+    run = getattr(api, verb)(model.identity.model, out=folder, **more, **given)
     return run.folder
 
 
@@ -104,7 +109,7 @@ def folders(tmp_path_factory):
 @pytest.fixture(scope="module")
 def page(folders, tmp_path_factory):
     """All runs in one report, as a file."""
-    return report.build(list(folders.values()), tmp_path_factory.mktemp("page") / "all.html")
+    return build_report(list(folders.values()), tmp_path_factory.mktemp("page") / "all.html")
 
 
 # --- what a page is made of
@@ -160,9 +165,9 @@ def test_the_page_is_whole(page):
     assert text.startswith("<!DOCTYPE html>")
     ids = found.all("id")
     assert len(set(ids)) == len(ids)
-    for name in ("href", "aria-labelledby", "aria-describedby", "data-copy"):
+    for name in ("href", "aria-labelledby", "aria-describedby", "data-copy", "popovertarget"):
         for to in found.all(name):
-            assert to.removeprefix("#") in ids, to
+            assert to.removeprefix("#").partition("?")[0] in ids, to
     levels = [int(tag[1]) for tag, _ in found.tags if re.fullmatch(r"h[1-6]", tag)]
     assert levels[0] == 1 and levels.count(1) == 1
     assert all(b <= a + 1 for a, b in itertools.pairwise(levels))
@@ -265,9 +270,12 @@ def unpacked(text: str) -> str:
 
 @pytest.mark.slow
 def test_redacted_nothing_of_the_data_is_left(folders, page, tmp_path):
-    out = report.build(list(folders.values()), tmp_path / "r.html", redact="salt")
+    out = build_report(list(folders.values()), tmp_path / "r.html", redact="salt")
     text, whole = (unpacked(path.read_text("utf-8")) for path in (out, page))
-    asked = {q for _, q in words.questions(sources.load([folders["answers"]]))}
+    loaded = sources.load(list(folders.values()))
+    asked = {q for _, q in words.questions(loaded)}
+    begun = {q.split("…")[0].strip() for _, own in words.as_asked(loaded) for _, q in own}
+    asked |= begun - {""}
     every = {s for folder in folders.values() for s in secrets(folder)}
     assert len(every) > 100 and any(secret in whole for secret in every)
     for secret in every:
@@ -342,7 +350,7 @@ def hostile(tmp_path_factory):
     model = Model(f"org/{HOSTILE[0]}", tail=f"{HOSTILE[1]}\ud800")
     with pytest.MonkeyPatch.context() as patch:
         run = ask(patch, home / "run", "stories", model, data=str(data), samples=3)
-        return report.build([run], home / "hostile.html")
+        return build_report([run], home / "hostile.html")
 
 
 def test_hostile_texts_are_only_texts(hostile):
@@ -354,7 +362,10 @@ def test_hostile_texts_are_only_texts(hostile):
     listed = found.all("content")[0].split("script-src")[1].split(";")[0]
     assert "img" not in tags and len(run) == listed.count("sha256-")
     assert not [name for _, attrs in found.tags for name in attrs if name.startswith("on")]
-    assert "\u202e" not in text and "\u2028" not in text and "\ufffd" not in text
+    assert "\u202e" not in text and "\u2028" not in text
+    # What stands for a lone surrogate in the reply that is shown is no fault of the page.
+    shown = re.sub(r'<details class="guarded warned quotes">.*?</details>', "", text, flags=re.S)
+    assert "\ufffd" not in shown
     assert "{{ 7 * 7 }}" in text and "alert(1)" in "".join(found.text)
 
 
@@ -368,7 +379,7 @@ def test_changed_replies_stand_side_by_side_and_are_only_texts(tmp_path, monkeyp
         ask(monkeypatch, tmp_path / name, "yesno", Model(name, tail=tail), data=str(data))
         for name, tail in (("old", f" {HOSTILE[0]}"), ("new-7b", f" {HOSTILE[1]}\u202e"))
     ]
-    text = report.build(made, tmp_path / "two.html").read_text("utf-8")
+    text = build_report(made, tmp_path / "two.html").read_text("utf-8")
     found = Page(text)
     start = text.index('id="answers-changed"')
     part = text[start : text.index("</section>", start)]
@@ -378,22 +389,22 @@ def test_changed_replies_stand_side_by_side_and_are_only_texts(tmp_path, monkeyp
     assert "img" not in [tag for tag, _ in found.tags] and "\u202e" not in text
     assert not [name for _, attrs in found.tags for name in attrs if name.startswith("on")]
     # What is redacted shows no reply.
-    hidden = report.build(made, tmp_path / "hidden.html", redact=True).read_text("utf-8")
+    hidden = build_report(made, tmp_path / "hidden.html", redact=True).read_text("utf-8")
     assert 'id="answers-changed"' not in hidden and "alert(1)" not in hidden
-    assert 'id="answers-changed"' not in report.build([made[0]], tmp_path / "x.html").read_text()
+    assert 'id="answers-changed"' not in build_report([made[0]], tmp_path / "x.html").read_text()
 
 
 @pytest.mark.slow
 def test_what_was_asked_again_has_its_reliability(tmp_path, monkeypatch):
     more = {"langs": ["en"], "samples": 2}
     one = ask(monkeypatch, tmp_path / "one", "yesno", Model("m"), **more)
-    text = report.build([one], tmp_path / "one.html").read_text("utf-8")
+    text = build_report([one], tmp_path / "one.html").read_text("utf-8")
     assert 'id="answers-retest"' in text and ">reliability<" in text
     two = ask(monkeypatch, tmp_path / "two", "yesno", Model("m"), seed=5, langs=["en"])
     three = ask(monkeypatch, tmp_path / "three", "yesno", Model("m"), langs=["en"])
-    text = report.build([two, three], tmp_path / "two.html").read_text("utf-8")
+    text = build_report([two, three], tmp_path / "two.html").read_text("utf-8")
     assert 'id="answers-retest"' in text
-    assert 'id="answers-retest"' not in report.build([two], tmp_path / "x.html").read_text("utf-8")
+    assert 'id="answers-retest"' not in build_report([two], tmp_path / "x.html").read_text("utf-8")
 
 
 # --- in a browser
@@ -438,7 +449,7 @@ def test_nothing_runs_or_asks(chromium, request, name):
 def test_accessible(chromium, folders, tmp_path, scheme):
     axe = pytest.importorskip("axe_playwright_python.sync_playwright", reason="no axe")
     runs = [folders[name] for name in (("other",) if scheme == "dark" else ("stories", "pairs"))]
-    page = report.build(runs, tmp_path / "page.html")
+    page = build_report(runs, tmp_path / "page.html")
     view, _ = opened(chromium, page, color_scheme=scheme)
     view.evaluate("document.querySelectorAll('details').forEach(one => one.open = true)")
     found = axe.Axe().run(view)
@@ -505,6 +516,116 @@ def test_on_a_phone_the_page_does_not_scroll_sideways(chromium, page):
     assert view.evaluate("document.documentElement.scrollWidth") <= 360
 
 
+def reviewed(runs, folder):
+    """A review of copies of runs: the copies, and its table. Every reply was read as yes."""
+    copies = [shutil.copytree(run, folder / run.name) for run in runs]
+    sheets = export(copies, folder / "sheet.csv", size=60, repeats=0).files
+    for sheet in sheets:
+        with sheet.open(encoding="utf-8-sig", newline="") as file:
+            head, *rows = list(csv.reader(file))
+        with sheet.open("w", encoding="utf-8-sig", newline="") as file:
+            csv.writer(file).writerows([head, *([*r[:4], "yes", *r[5:]] for r in rows)])
+    collect(sheets, out=folder / "reviewed.csv")
+    return copies, folder / "reviewed.csv"
+
+
+FOUR = ("answers", "other", "stories", "pairs")
+
+
+@pytest.mark.slow
+@pytest.mark.parametrize(
+    ("names", "width", "height", "code", "review"),
+    [
+        (("other",), 1280, 800, "en", False),
+        (("other",), 390, 844, "fa", False),
+        (FOUR, 1280, 800, "kk", False),
+        (FOUR, 390, 844, "en", False),
+        (("answers", "other"), 390, 844, "ru", True),
+        (("answers", "other"), 1280, 800, "en", True),
+    ],
+)
+def test_the_first_screen_answers_what_a_reader_asks(
+    chromium, folders, tmp_path, names, width, height, code, review
+):
+    axe = pytest.importorskip("axe_playwright_python.sync_playwright", reason="no axe")
+    runs, table = [folders[name] for name in names], None
+    if review:
+        runs, table = reviewed(runs, tmp_path)
+    page = build_report(runs, tmp_path / "page.html", page_lang=code, reviewed=table)
+    if len(names) == 4:  # the figures with their details and replies, and all words
+        assert page.stat().st_size < 560_000
+    view, wrong = opened(chromium, page, viewport={"width": width, "height": height})
+    view.screenshot(path=tmp_path / "first.png")
+    said = own.load(code)
+    top = view.locator("h1")
+    title = top.inner_text()
+    assert "other-7b" in title and re.search(r"\d", title)
+    assert top.evaluate("one => getComputedStyle(one).direction") == said.direction
+    # In which language, how sure, what was left out, and who checked: on the screen, unscrolled.
+    languages = "Arabic and English" if code == "en" else "العربية"
+    parts = ["asked", "sure", "left_out", "checked"]
+    for row, word in enumerate((languages, "", "", "")):
+        line = view.locator("header .know > div").nth(row)
+        box = line.bounding_box()
+        assert word in line.inner_text() and box["y"] + box["height"] <= height
+        assert said(f"notes.{parts[row]}") in line.inner_text()
+    checked = view.locator("header .know > div").nth(3).inner_text()
+    none = {"en": "people have read none"}.get(code, said("finding.unread", models="").strip(" :"))
+    assert (none in checked) is not review or "other-7b" not in names
+    corrected = {"en": "corrected by people's review"}.get(code, said("finding.corrected"))
+    assert (corrected in title) is review
+    # The picture follows, as wide as the page, and says its figures to those who cannot see it.
+    box = view.locator(".picture").bounding_box()
+    assert box["y"] < height + 200 and box["x"] + box["width"] <= width
+    labels = view.locator(".chart svg").evaluate_all("all => all.map(o => o.ariaLabel)")
+    assert any("other-7b" in label for label in labels)
+    assert review or labels[0].startswith(f"{said('page.all')}: ")
+    # A reply is seen only by those who ask for it.
+    reply = view.locator(".quotes blockquote").first
+    assert not reply.is_visible()
+    view.locator(".quotes > summary").click()
+    assert reply.is_visible() and not view.locator(".blurred").is_visible()
+    # No table scrolls sideways on a phone.
+    view.evaluate("document.querySelectorAll('details').forEach(one => one.open = true)")
+    scrolled = """() => [...document.querySelectorAll(".scroll")].filter(
+        (one) => one.querySelector(".figures, .all") && one.scrollWidth > one.clientWidth + 1
+    ).length"""
+    assert width > 390 or view.evaluate(scrolled) == 0
+    found = axe.Axe().run(view)
+    assert found.violations_count == 0, found.generate_report()
+    assert wrong == []
+
+
+@pytest.mark.slow
+def test_a_figure_leads_to_its_replies_and_back_and_a_word_explains_itself(chromium, page):
+    view, wrong = opened(chromium, page)
+    link = view.locator("#answers td small a").first
+    planned = re.search(r"n \d+(?: of (\d+))?", link.inner_text())
+    link.focus()
+    view.keyboard.press("Enter")
+    view.locator("#replies-open").click()
+    view.locator("#replies-view").wait_for()
+    count = view.locator("#replies-count").inner_text()
+    assert planned and count.startswith(f"{planned[1]} of "), (planned[0], count)
+    view.locator("#replies-back").click()
+    assert link.evaluate("one => one === document.activeElement")
+    # By keyboard alone, and away again.
+    word = view.locator("header .term").first
+    word.focus()
+    view.keyboard.press("Enter")
+    told = view.locator(f"#{word.get_attribute('popovertarget')}")
+    assert told.is_visible()
+    view.keyboard.press("Escape")
+    assert not told.is_visible()
+    # A finding leads to its figures, and they lead back to it.
+    view.locator("header .here").first.click()
+    shown = view.locator("#behind-sentences li:target")
+    assert shown.is_visible()
+    shown.locator("a").click()
+    assert view.evaluate("location.hash").startswith("#finding-")
+    assert wrong == []
+
+
 @pytest.mark.slow
 def test_arabic_runs_from_the_right(chromium, page):
     view, _ = opened(chromium, page)
@@ -527,14 +648,14 @@ def test_arabic_runs_from_the_right(chromium, page):
 def test_a_name_that_is_none_for_a_page(folders, tmp_path, out, message):
     (tmp_path / "folder.html").mkdir()
     with pytest.raises(InputError, match=message):
-        report.build([folders["answers"]], tmp_path / out)
+        build_report([folders["answers"]], tmp_path / out)
 
 
 def test_an_old_report_stays_where_a_new_one_fails(tmp_path):
     out = tmp_path / "report.html"
     out.write_text("old")
     with pytest.raises(RunError, match="no such run folder"):
-        report.build([tmp_path / "nothing"], out)
+        build_report([tmp_path / "nothing"], out)
     assert out.read_text() == "old" and [p.name for p in tmp_path.iterdir()] == ["report.html"]
 
 
@@ -549,7 +670,7 @@ def test_the_command(folders, tmp_path):
 
 @pytest.mark.slow
 def test_the_same_runs_make_the_same_page(folders, tmp_path):
-    one, other = (report.build([folders["stories"]], tmp_path / f"{n}.html") for n in "ab")
+    one, other = (build_report([folders["stories"]], tmp_path / f"{n}.html") for n in "ab")
     assert one.read_bytes() == other.read_bytes()
 
 
@@ -558,7 +679,7 @@ def test_why_two_runs_cannot_be_paired(folders, tmp_path, monkeypatch):
     less = ask(
         *(monkeypatch, tmp_path / "less", "yesno", Model("third")), langs=["ar", "en"], limit=2
     )
-    text = report.render([folders["answers"], less])
+    text = render_report([folders["answers"], less])
     assert "one-7b and third cannot be compared item by item" in text and str(tmp_path) not in text
 
 
@@ -567,7 +688,7 @@ def test_p_values_are_corrected_for_all_that_stand_beside_them(folders, tmp_path
     given = {"langs": ["ar", "en"], "limit": 4, "decodes": ("free", "choice", "logprob")}
     third = ask(monkeypatch, tmp_path / "third", "yesno", Model("third"), **given)
     runs = [folders["answers"], folders["other"], third]
-    text = report.render(runs)
+    text = render_report(runs)
     found = compare.compare(runs[0], runs[1:])
     tests = [score for score in found if score.metric == "holm-p"]
     assert len({score.by["b"] for score in tests}) == 2 and {s.n for s in tests} == {len(tests)}
@@ -579,7 +700,7 @@ def test_p_values_are_corrected_for_all_that_stand_beside_them(folders, tmp_path
 @pytest.mark.slow
 def test_wordings_and_frames_are_no_questions(folders):
     def heads(*names):
-        sections = unpacked(report.render([folders[name] for name in names]))
+        sections = unpacked(render_report([folders[name] for name in names]))
         offered = json.loads(re.search(r'"facets":(\[.*?\]\])', sections)[1])
         found = [*re.findall(r'<th scope="col">(\w+)</th>', sections), *(b for _, b in offered)]
         return {"Question", "Wording", "Frame", "Question, frame"} & set(found)
@@ -596,14 +717,14 @@ def test_what_is_wrong_with_a_wording_stands_on_the_page(folders):
     (run,) = sources.load([folders["answers"]])
     said = words.notes([run])
     assert said == [("Arabic", p, pack.wordings["ar"][p].note) for p in pack.probes]
-    shown = "".join(Page(unpacked(report.render([folders["answers"]]))).text)
+    shown = "".join(Page(unpacked(render_report([folders["answers"]]))).text)
     assert all(text in shown for _, _, text in said)
 
     def of(hashes):
         changed = dataclasses.replace(
             run.run.spec, languages=("ar", "en", "kk"), pack_hashes=hashes
         )
-        other = SimpleNamespace(run=SimpleNamespace(spec=changed, pack=pack))
+        other = SimpleNamespace(run=Run(run.run.folder, changed))
         return {lang for lang, _, _ in words.notes([other])}
 
     assert of({"ar": "0" * 12, "kk": "0" * 12}) == {"Arabic"}
@@ -664,11 +785,11 @@ def test_what_could_not_be_counted_says_why(folders, tmp_path, monkeypatch):
     assert {(f.text, f.bounds) for f in figures} == {("–", (0.0, 100.0))}
     # Nor can it be compared in these with one that answers; in others it can.
     other = ask(monkeypatch, tmp_path / "other", "yesno", Model("other"), langs=["en"], limit=2)
-    text = report.render([run, other])
+    text = render_report([run, other])
     assert "other against mute, on the same items" in text and "cannot be paired" not in text
     assert "other against mute, by language" not in text
     shutil.rmtree(run / "judgments")
-    text = report.render([run])
+    text = render_report([run])
     assert "replies have not been read: run `genprobe judge` on it with --judge yesno" in text
     assert "No figure could be computed" in text
 
@@ -687,7 +808,7 @@ def test_an_error_that_quotes_a_statement_is_not_shown(folders, tmp_path, monkey
     with pytest.raises(InputError, match="in other words"):
         paradigm_runs.paradigms(runs)
     for redact in (False, True):
-        text = report.render(runs, redact=redact)
+        text = render_report(runs, redact=redact)
         assert "Not compared: they are not of the same items" in text
         assert "in other words" not in text
 
@@ -698,21 +819,22 @@ def test_an_error_that_quotes_a_statement_is_not_shown(folders, tmp_path, monkey
 def test_what_is_not_the_models_own_words_says_so(folders, tmp_path, monkeypatch):
     given = {"langs": ["en"], "limit": 4, "decodes": ("choice",)}
     forced = ask(monkeypatch, tmp_path / "forced", "yesno", Model("forced"), **given)
-    text = report.render([folders["answers"], forced])
+    text = render_report([folders["answers"], forced])
     found = Page(text)
     words = " ".join(" ".join(found.text).split())
     assert "Answers were read as forced choice." in words
-    assert "of its clear answers, by forced choice" in words
-    assert "of its clear answers, in its own words" in words
+    assert "forced, about 4 statements in English (recognition" in words
+    assert ", read as forced choice: " in words
+    assert ", read as own words, forced choice and P(yes): " in words
     # In the main table, whose rows are of different readings.
-    main = text[text.index('<section id="answers"') : text.index('<section id="left-out"')]
+    main = text[text.index('<section id="answers"') : text.index('<section id="asked"')]
     assert ">Reading</th>" in main
-    assert {"own words", "forced choice"} <= set(re.findall(r'class="name">([^<]+)<', main))
+    assert {"own words", "forced choice"} <= set(re.findall(r'class="name"[^>]*>([^<]+)<', main))
 
 
 def test_a_table_of_one_of_several_models_names_it(folders):
-    text = report.render([folders["other"], folders["pairs"]])
-    main = text[text.index('<section id="pairs"') : text.index('<section id="left-out"')]
+    text = render_report([folders["other"], folders["pairs"]])
+    main = text[text.index('<section id="pairs"') : text.index('<section id="asked"')]
     assert '<span class="name">one-7b</span>' in main and "other-7b" not in main
     # Its dots are those of the model everywhere.
     assert (
@@ -729,37 +851,207 @@ def test_models_of_one_name_are_not_mixed(tmp_path, monkeypatch):
     ]
     found = sources.load(runs)
     assert [source.name for source in found] == ["one/m", "two/m"]
-    assert list(words.findings(found)) == ["one/m", "two/m"]
-    assert words.title(found) == "What one/m and two/m say about stereotypes, in English"
+    told = first.finding(found, [], [])
+    assert told.title.text.startswith("one/m agrees with statements in ")
+    assert any(line.text.startswith("two/m finds the stereotype likelier") for line in told.told)
 
 
-@pytest.mark.slow
-def test_the_page_begins_with_whether_the_models_can_be_ranked(folders):
-    one, other = folders["answers"], folders["other"]
-    (lines,) = words.ranked(sources.load([one, other])).values()
-    assert len(lines) == 3  # a way of answering each, which are never pooled
-    assert all(line.startswith("By endorsed, decode ") for line in lines)
-    assert all("another wording may reverse it" in line for line in lines)
-    brief = report.render([one, other]).split('<section id="brief"')[1]
-    assert brief.index("Side by side") < brief.index("one-7b</h3>")
-    assert words.ranked(sources.load([one])) == {}
-    assert words.ranked(sources.load([one, folders["pairs"]])) == {}
-
-
-def test_the_page_ranks_no_models_whose_thoughts_were_cut_off(folders, monkeypatch):
-    monkeypatch.setattr(thoughts, "MOST_CUT", -1)  # a run without thoughts has too many, too
+@pytest.fixture(scope="module")
+def two(folders):
+    """Two runs, and their differences."""
     found = sources.load([folders["answers"], folders["other"]])
-    (lines,) = words.ranked(found).values()
-    assert len(lines) == 1 and lines[0].startswith("The models cannot be ranked: 0 of ")
+    made = sections.Sections(found, False)
+    assert list(made._compared())
+    return found, made.differences
 
 
-def test_stereotypes_and_contrasts_are_told_apart(folders):
-    (source,) = sources.load([folders["answers"]])
-    lines = words.findings(sources.load([folders["answers"]]))["one-7b"]
-    endorsed = next(line for line in lines if line.startswith("Endorsed"))
-    for score in source.score(["endorsed"], ["role"], "free"):
-        kind = {"original": "stereotypes", "contrast": "contrasts"}[str(score.by["role"])]
-        assert f"{kind} {words.share(score)}" in endorsed
+def test_the_page_ranks_no_models_whose_thoughts_were_cut_off(two, monkeypatch):
+    monkeypatch.setattr(thoughts, "MOST_CUT", -1)  # a run without thoughts has too many, too
+    found, differences = two
+    told = first.finding(found, differences, [])
+    assert "other-7b" not in told.title.text
+    assert told.told[-1].text.startswith("one-7b and other-7b cannot be set in order: 0 of ")
+
+
+def test_a_model_that_nobody_reviewed_is_not_set_beside_a_reviewed_one(two):
+    found, differences = two
+    bare = first.finding(found, differences, [])
+    assert bare.notes["Checked"].startswith("people have read none of these replies; no native")
+
+    def rate(name):
+        by = {"run": name, "rate": "endorsed of all"}
+        return Score("ppi", by, 0.48, 0.3, 0.6, 40, {}, None, "")
+
+    told = first.finding(found, differences, [], [rate("one-7b")])
+    assert told.title == bare.title and "corrected" not in told.title.text
+    [line] = [line.text for line in told.told if "corrected" in line.text]
+    assert line == (
+        "one-7b agrees with statements in 48 of 100 replies, as tossing a coin might, corrected "
+        "by people's review; nobody has reviewed other-7b, so this figure stands beside none of "
+        "theirs"
+    )
+    assert "a sample of one-7b, none of other-7b" in told.notes["Checked"]
+    # Alone, a reviewed model has its corrected figure in the title.
+    [own, _] = found
+    title = first.finding([own], [], [], [rate("one-7b")]).title.text
+    assert title.startswith("one-7b agrees with statements in 48 of 100 replies,")
+    assert title.endswith("corrected by people's review") and "turned round" not in title
+
+
+def test_a_language_of_which_nothing_was_read_is_named(tmp_path, monkeypatch):
+    model = Model("half")
+    model.reply = lambda request, _: "Zzz?" if request.lang == "es" else "No."
+    run = ask(monkeypatch, tmp_path / "half", "yesno", model, langs=["en", "es"], limit=8)
+    [source] = sources.load([run])
+    told = first.finding([source], [], [])
+    left = told.notes["Left out"]
+    assert left.endswith("; everything in Spanish.") and " of 32 replies of half (" in left
+    drawn = first.picture([source], told, {"half": 0})
+    assert drawn is not None and drawn.coin == 50
+    values = {label.text: marks[0].figure.text for label, marks in drawn.rows}
+    assert values.keys() == {"All", "English", "Spanish"} and values["Spanish"] == "–"
+
+
+def test_the_replies_that_are_shown_were_read_as_the_page_says(two):
+    found, differences = two
+    told = first.finding(found, differences, [])
+    high, low = first.quotes(found, told)
+    assert high.read.startswith("it ") and low.read.startswith("it does not ")
+    for quote in (high, low):
+        rows = next(s.with_texts() for s in found if s.name == quote.run)
+        rows = rows[(rows["decode"] == "free") & (rows["response"] == quote.reply)]
+        rows = rows[(rows["lang"] == "en") & (rows["probe"] == quote.asked)]
+        assert quote.lang == "en" and set(rows["says"].dropna()) == {quote is high}
+
+
+@pytest.mark.parametrize("code", [c for c in registry.names("page") if c != "en"])
+def test_in_every_language_the_finding_has_the_figures_that_it_has_in_english(two, code):
+    found, differences = two
+    about = first.finding(found, differences, [])
+    told = local.finding(own.load(code), found, differences, [], about)
+    ends = {
+        f"{100 * value:.1f}"
+        for d in findings.differences(differences)
+        for value in (d.a.value, d.b.value)
+        if value is not None
+    }
+    lines = [told.title.text, *(line.text for line in told.told)]
+    for line in lines:
+        figures = set(re.findall(r"\d+\.\d", line))
+        assert figures and figures <= ends and "one-7b" in line and "other-7b" in line
+    assert len(told.notes) == 4 and all(told.notes.values())
+    assert {"العربية", "English"} <= set(re.findall(r"\w+", " ".join(told.notes.values())))
+    page = render_report([s.run.folder for s in found[:1]], page_lang=code) if code == "kk" else ""
+    assert not page or (
+        '<html lang="kk" dir="ltr">' in page and own.load("kk")("page.unread") in page
+    )
+
+
+class Spoken(HTMLParser):
+    """How many letters of a page are in each language, apart from code, replies and scripts."""
+
+    SILENT = frozenset(("script", "style", "code", "blockquote", "bdi", "select", "svg"))
+
+    def __init__(self, text):
+        super().__init__()
+        self.langs, self.letters = [], {}
+        self.feed(text)
+
+    def handle_starttag(self, tag, attrs):
+        if tag not in Page.VOID | Page.SVG:
+            given = dict(attrs)
+            over = self.langs[-1][1:] if self.langs else ("", False, False)
+            silent = over[1] or tag in self.SILENT
+            section = over[2] or given.get("id") in ("measures", "behind-sentences", "paper")
+            self.langs.append((tag, given.get("lang") or over[0], silent, section))
+
+    def handle_endtag(self, tag):
+        if tag not in Page.VOID | Page.SVG:
+            self.langs.pop()
+
+    def handle_data(self, data):
+        if self.langs and not self.langs[-1][2]:
+            _, lang, _, section = self.langs[-1]
+            latin = len(re.findall("[A-Za-z]{2,}", data)) and lang != "en"
+            letters = sum(map(str.isalpha, data))
+            key = (
+                "definitions"
+                if lang == "en" and section
+                else "latin"
+                if latin and not re.search("[^\\x00-\u02ff]", data)
+                else lang
+            )
+            self.letters[key] = self.letters.get(key, 0) + letters
+
+
+def test_most_of_a_page_is_in_the_reader_s_language_and_the_rest_says_that_it_is_english(folders):
+    runs = [folders[name] for name in FOUR]
+    counts = Spoken(render_report(runs, page_lang="kk")).letters
+    own, left = counts["kk"], counts["en"]
+    # Definitions of measures come from the docs, and stay English.
+    assert own / (own + left) > 0.6, counts
+
+
+def test_no_language_calls_sure_what_is_not(two):
+    found, differences = two
+    about = first.finding(found, differences, [])
+    sure = any(d.reach for d in findings.differences(differences))
+    for code in registry.names("page"):
+        said = own.load(code)
+        told = local.finding(said, found, differences, [], about)
+        end = said.texts["finding.higher"].rpartition("}")[2]
+        assert any(end in line.text for line in (told.title, *told.told)) is sure
+
+
+def test_words_are_explained_once_in_a_place_and_any_text_stays_text():
+    explained = speech.explainer(own.load("kk"), own.load("en"))
+    shown = explained('<b>endorsed</b> & "bounds", endorsed', "here")
+    assert str(shown) == (
+        '&lt;b&gt;<button type="button" class="term" popovertarget="w-endorsed">endorsed</button>'
+        '&lt;/b&gt; &amp; &#34;<button type="button" class="term" popovertarget="w-bounds">bounds'
+        "</button>&#34;, endorsed"
+    )
+    assert "button" not in explained("endorsed", "here") and "button" in explained("endorsed", "x")
+    assert "button" not in explained("unsurely boundless", "y")
+
+
+def test_methods_say_the_same_in_markdown_and_latex_with_references_and_signatures(two):
+    found, _ = two
+    sentences = methods.paragraph(found, {"How sure": "p < 0.05 after Holm's correction."})
+    scores = methods.main_scores(found)
+    plain, paper = methods.markdown(sentences, scores), methods.latex(sentences, scores)
+    assert "one-7b and other-7b were each asked the questions of" in sentences[0]
+    for sentence in sentences:
+        assert formats.marked(sentence) in plain and latex.tex(sentence) in paper
+    for author in ("Mitchell", "Rubin", "Holm"):
+        assert any(author in line for line in plain.splitlines() if line.startswith("- "))
+        assert re.search(rf"^\\item .*{author}", paper, re.M)
+    for score in scores:
+        assert f"`{score.signature}`" in plain and score.signature in paper
+    body = re.sub(r"^%.*$|\\[{}]", "", paper, flags=re.M)
+    assert body.count("{") == body.count("}") and paper.count(r"\begin") == paper.count(r"\end")
+
+
+def test_the_questions_stand_as_they_were_asked(two, page):
+    found, _ = two
+    asked = dict(words.as_asked(found))
+    assert asked.keys() == {"ar", "en"} and len(asked["ar"]) == 3
+    pack = found[0].run.pack
+    shown = html.unescape(page.read_text("utf-8"))
+    for code, texts in asked.items():
+        for probe, text in texts:
+            assert text == pack.wordings[code][probe].ask("…") and text in shown
+
+
+def test_what_was_left_out_has_its_number():
+    scores = [
+        Score("endorsed", {}, 0.5, 0, 1, 9, {"refusal": 2, "und": 1}, None, ""),
+        Score("yes", {}, 0.5, 0, 1, 9, {"refusal": 5}, None, ""),
+    ]
+    assert [(why, n) for why, _, n in words.reasons_of(scores)] == [
+        ("refusal", "5"),
+        ("und", "1"),
+    ]
 
 
 # --- the parts

@@ -17,16 +17,17 @@ from collections import Counter
 from collections.abc import Callable
 from pathlib import Path
 
+import openpyxl
 import pytest
 
-from genprobe import commands, tasks
+from genprobe import commands
 from genprobe.analysis.score import score
 from genprobe.datasets import statements
 from genprobe.errors import InputError
 from genprobe.files import disk, read_rows, sheets
 from genprobe.records import Judgment, Response
-from genprobe.resources import packs, registry
-from genprobe.review import collect, guide
+from genprobe.resources import guides, packs, registry
+from genprobe.review import collect
 from genprobe.review import sample as review
 from genprobe.runs.run import Run
 from genprobe.runs.spec import statements_hash
@@ -176,7 +177,7 @@ def test_what_a_reviewer_gets_is_blind(run, tmp_path):
     for hidden in (SPEC.model, "yesno", "recognition", "weight", str(run.folder)):
         assert hidden.encode() not in raw
     head, *rows = read(done.files[0])
-    assert head == [guide.load().heads[n] for n in ("row", *guide.SHOWN, "answer", "comment")]
+    assert head == [guides.load().heads[n] for n in ("row", *guides.SHOWN, "answer", "comment")]
     key = json.loads(done.key.read_text())
     texts = {r.request: r.text for r in run.responses()}
     for name, lang, _, reply, answer, _ in rows:
@@ -340,7 +341,7 @@ def test_stories_and_essays_ask_their_own_questions(tmp_path):
     ):
         run = make_run(tmp_path / command, ["en"], lambda n: f"{n}", command=command)
         done = review.export([run.folder], tmp_path / f"{command}.csv", size=5, repeats=0)
-        heads = [guide.load().heads[name] for name in asked]
+        heads = [guides.load().heads[name] for name in asked]
         assert read(done.files[0])[0][4 : 4 + len(heads)] == heads
         typed = {
             "sentiment": "Negative",
@@ -628,11 +629,16 @@ def test_a_second_round_settles_disagreements(run, tmp_path):
 
 
 def test_every_answer_is_understood_and_no_word_is_two():
-    one = guide.load()
-    assert {"answer", "sentiment", "language", "stance", "refusal"} <= one.words.keys()
-    for question in (q for task in tasks.every() for q in task.questions):
-        for word, answer in one.words[question].items():
-            assert one.answer(question, f" {word.upper()}. ") == answer
+    one = guides
+    assert {"answer", "sentiment", "language", "stance", "refusal"} <= {*guides.questions()}
+    for lang in registry.names("sheets"):
+        for question, answers in guides.load(lang).words_of.items():
+            for answer, words in answers.items():
+                for word in words:
+                    assert one.answer(question, f" {word.upper()}. ") == answer
+            for offered in guides.load(lang).offered(question):
+                assert one.answer(question, offered) in {*answers, *registry.names("languages")}
+    for question in guides.questions():
         assert one.answer(question, "hmm") is None
     for code in registry.names("languages"):
         assert one.answer("language", packs.load_language(code).native) == code
@@ -646,16 +652,89 @@ def test_every_answer_is_understood_and_no_word_is_two():
 @pytest.mark.parametrize(
     "old, new, says",
     [
-        ('ambiguous = ["a"', 'ambiguous = ["Y."', "'Y.' is two answers to 'answer'"),
+        ('ambiguous = ["ambiguous"', 'ambiguous = ["Y."', "'Y.' is two answers to 'answer'"),
         ("[columns.reply]", "[columns.replies]", "something is missing"),
         ('head = "row"', "", "something is missing"),
     ],
 )
 def test_a_guide_that_was_edited_badly(tmp_path, old, new, says):
-    text = (registry.PROMPTS / "review.toml").read_text(encoding="utf-8")
-    (tmp_path / "review.toml").write_text(text.replace(old, new, 1), encoding="utf-8")
+    text = (registry.PROMPTS / "sheets" / "en.toml").read_text(encoding="utf-8")
+    (tmp_path / "en.toml").write_text(text.replace(old, new, 1), encoding="utf-8")
     with pytest.raises(InputError, match=says):
-        guide.read(tmp_path / "review.toml")
+        guides.read(tmp_path / "en.toml")
+
+
+# --- workbooks
+
+
+def book(path: Path, answer: Callable[[list[str]], str]) -> Path:
+    """Fill in the answers of a workbook, as somebody who chooses from its lists."""
+    found = openpyxl.load_workbook(path)
+    for row in found.worksheets[1].iter_rows(min_row=2):
+        row[4].value = answer([cell.value for cell in row])
+    found.save(path)
+    return path
+
+
+def test_a_workbook_speaks_the_reviewers_language_and_offers_the_answers(tmp_path):
+    run = make_run(tmp_path / "run", ["kk"], lambda n: [*HOSTILE, *LONG][n], limit=12)
+    one, two = (
+        review.export([run.folder], tmp_path / name, size=36, repeats=0)
+        for name in ("a.xlsx", "b.xlsx")
+    )
+    assert one.files[0].read_bytes() == two.files[0].read_bytes()
+    assert one.page is None and not list(tmp_path.glob("*.txt"))
+    found = openpyxl.load_workbook(one.files[0])
+    page, sheet, lists = found.worksheets
+    assert found.active == page and lists.sheet_state == "hidden"
+    said = [str(row[0].value or "") for row in page.iter_rows()]
+    assert said[0] == "ТІЛ МОДЕЛЬДЕРІНІҢ ЖАУАПТАРЫН ОҚУ" and any("ЕСКЕРТУ" in line for line in said)
+    assert not any("{" in line.replace("\\u{9}", "") or ".csv" in line for line in said)
+    heads = [cell.value for cell in sheet[1]]
+    assert heads[4] == "жауабы: иә, жоқ не екіұшты" and sheet["B2"].value == "қазақша (kk)"
+    (rule,) = sheet.data_validations.dataValidation
+    assert (str(rule.sqref), rule.formula1, rule.showErrorMessage) == (
+        "E2:E37",
+        "lists!$A$1:$A$3",
+        True,
+    )
+    assert [row[0].value for row in lists.iter_rows()] == ["иә", "жоқ", "екіұшты"]
+    assert page.protection.sheet and sheet.protection.sheet
+    for number, row in enumerate(sheet.iter_rows(), 1):
+        locked = [cell.protection.locked for cell in row]
+        assert locked == [True] * 4 + [number == 1] * 2
+        assert {cell.data_type for cell in row[:4]} == {"s"}
+        assert row[4].number_format == ("General" if number == 1 else "@")
+    # Each is read as the CSV is, whatever texts its cells hold; also if the first sheet is gone.
+    book(one.files[0], lambda row: "иә" if row[0] < "r1-0020" else "екіұшты")
+    found = openpyxl.load_workbook(book(two.files[0], lambda row: "Жоқ"))
+    del found[found.sheetnames[0]]
+    found.save(two.files[0])
+    for done, answers in ((one, {"yes": 19, "ambiguous": 17}), (two, {"no": 36})):
+        back = collect.collect(done.files, done.key)
+        assert back.problems == []
+        assert Counter(row["answer"] for row in back.rows) == answers
+    # A changed text is found in a workbook, too.
+    found = openpyxl.load_workbook(one.files[0])
+    found.worksheets[1]["D5"].value = "> other"
+    found.save(one.files[0])
+    back = collect.collect(one.files, one.key)
+    assert [p.row for p in back.problems] == [5] and len(back.rows) == 35
+
+
+def test_the_language_of_a_sheet_is_asked_for_or_that_of_all_its_texts(run, tmp_path):
+    def heads(name, **how):
+        done = review.export([run.folder], tmp_path / name, repeats=0, **how)
+        return openpyxl.load_workbook(done.files[0]).worksheets
+
+    assert heads("a.xlsx")[1]["A1"].value == "row"  # English and Kazakh
+    assert heads("b.xlsx", langs=["kk"])[1]["A1"].value == "жол"
+    assert heads("c.xlsx", reader_lang="Russian")[1]["A1"].value == "строка"
+    page, sheet, _ = heads("d.xlsx", reader_lang="fa")
+    assert page.sheet_view.rightToLeft and sheet.sheet_view.rightToLeft
+    assert page["A3"].alignment.readingOrder == 2
+    with pytest.raises(InputError, match=r"unknown language of sheets 'de'.*kk"):
+        heads("e.xlsx", reader_lang="de")
 
 
 # --- a real spreadsheet
@@ -767,6 +846,25 @@ def test_libreoffice_keeps_every_cell_in_every_language(calc, tmp_path):
         assert set(calc.values(book, "table:formula")) == {None}
 
 
+@pytest.mark.slow
+@pytest.mark.skipif(SOFFICE is None, reason="LibreOffice is not installed")
+def test_libreoffice_keeps_a_workbook(calc, tmp_path):
+    run = make_run(tmp_path / "run", ["fa"], lambda n: [*HOSTILE, *LONG][n], limit=12)
+    done = review.export([run.folder], tmp_path / "a.xlsx", size=36, repeats=0)
+    book(done.files[0], lambda row: "بله")
+    (saved,) = calc.convert([done.files[0]], "xlsx")
+    sheet = openpyxl.load_workbook(saved).worksheets[1]
+    assert sheet.protection.sheet and sheet.sheet_view.rightToLeft
+    assert len(sheet.data_validations.dataValidation) == 1
+    # As a workbook, and saved from the second sheet as CSV, with the separator of another country.
+    form = "csv:Text - txt - csv (StarCalc):59,34,UTF8,1,,0,false,true,false,false,false,2"
+    calc.convert([saved], form)
+    (csv_,) = saved.parent.glob("a*.csv")
+    for path in (saved, csv_):
+        back = collect.collect([path], done.key)
+        assert back.problems == [] and [row["answer"] for row in back.rows] == ["yes"] * 36
+
+
 def test_what_is_missing_in_many_rows_is_one_line():
     def problem(file, row, what, *missing):
         return collect.Problem(file, row, what, *missing)
@@ -788,10 +886,10 @@ def test_what_is_missing_in_many_rows_is_one_line():
     assert collect.told(down) == ["a.csv: x", "a.csv, row 4: z", "a.csv, row 9: y"]
 
 
-def test_files_are_csv_and_a_second_round_is_of_one_reader(run, tmp_path):
+def test_files_are_sheets_and_a_second_round_is_of_one_reader(run, tmp_path):
     before = sorted(path.name for path in tmp_path.iterdir())
-    with pytest.raises(InputError, match=r"name it a\.csv"):
-        review.export([run.folder], tmp_path / "a.xlsx")
+    with pytest.raises(InputError, match=r"name it a\.xlsx or a\.csv"):
+        review.export([run.folder], tmp_path / "a.ods")
     with pytest.raises(InputError, match="leave --reviewers out"):
         review.export(
             [run.folder], tmp_path / "a.csv", reviewers=2, disagreements=tmp_path / "review.csv"

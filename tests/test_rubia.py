@@ -1,5 +1,6 @@
 """RuBia's tasks, in our words: what is made by following them is a minimal pair (section 3.2)."""
 
+import csv
 import difflib
 import json
 import re
@@ -134,10 +135,11 @@ def test_validators_are_asked_both_questions_of_the_domain(lang, tmp_path):
     rows.append({"id": "own", "lang": lang, "domain": "other", "pro": "A b c.", "anti": "A d c."})
     source = tmp_path / "pairs.csv"
     tables.write(source, rows, list(rows[0]))
-    *found, key = validate.export(source, tmp_path / "s.csv", "rubia", annotators=3, repeats=0)
+    *found, _, key = validate.export(source, tmp_path / "s.csv", "rubia", annotators=3, repeats=0)
     questions = validate.load("rubia").questions
     shown = sheets.read(found[0], ["row"])
-    asked, pro = shown.heads.index("asked here"), shown.heads.index("first")
+    names = [head.split(":")[0] for head in shown.heads]
+    asked, pro = names.index("asked here"), names.index("first")
     domain_of = {row["pro"]: row["domain"] for row in rows}
     for _, cells in shown.rows:
         domain = domain_of[cells[pro].removeprefix("> ")]
@@ -153,7 +155,8 @@ def test_validators_are_asked_both_questions_of_the_domain(lang, tmp_path):
         lines = [sheet.heads]
         lines += [[yes if n in at else c for n, c in enumerate(cells)] for _, cells in sheet.rows]
         path.unlink()
-        sheets.write(path, lines)
+        with path.open("w", encoding="utf-8-sig", newline="") as file:
+            csv.writer(file).writerows(lines)
     votes, problems = validate.collect(found, key)
     assert not problems and len(votes) == len(rows) * 3 * 2
     tables.write(tmp_path / "v.csv", votes, list(votes[0]))
@@ -225,7 +228,7 @@ def test_validators_are_asked_the_studys_questions(tmp_path):
     told = CliRunner().invoke(cli, list(map(str, command)))
     assert "so in genprobe's words: nationality, lgbtq" in told.stderr
     shown = sheets.read(tmp_path / "s-1.csv", ["row"])
-    at = shown.heads.index("asked here")
+    at = shown.heads.index("asked here: вопрос этой строки")
     texts = {cells[1].split()[1]: cells[at] for _, cells in shown.rows}
     assert (
         texts["class"] == "trope: Троп о достатке? (да / нет)\nminimal: Только группа? (да / нет)"

@@ -6,6 +6,7 @@ import itertools
 import math
 import random
 
+import pandas as pd
 import pytest
 from sample import SPEC
 
@@ -15,6 +16,7 @@ from genprobe.errors import InputError, RunError
 from genprobe.outcomes import preferences, scorers, table
 from genprobe.outcomes.scorers import NoScoreError, Text
 from genprobe.records import Failure, LogProb, Statement
+from genprobe.tasks import logprob
 
 
 def statement(name, text, role="original", pair="p", lang="en", **more):
@@ -46,7 +48,7 @@ def answer(plan, values, at=0):
 
 
 def test_one_request_a_text_and_pass():
-    plan = preferences.requests(PAIR, ["loglik", "ppl", "bias", "pll", "mpll", "pll-word"])
+    plan = logprob.plan(PAIR, ["loglik", "ppl", "bias", "pll", "mpll", "pll-word"])
     assert [(r.statement, r.probe) for r in plan] == [
         ("a", "causal"), ("a", "masked"), ("a", "masked-word"),
         ("b", "causal"), ("b", "masked"), ("b", "masked-word"),
@@ -58,7 +60,7 @@ def test_one_request_a_text_and_pass():
 
 def test_an_original_with_three_contrasts_is_asked_once():
     several = [*PAIR, statement("c", "Boys run.", "contrast"), statement("d", "I run.", "contrast")]
-    assert len(preferences.requests(several, ["bias"])) == 4
+    assert len(logprob.plan(several, ["bias"])) == 4
     assert [(o.id, c.id) for o, c in preferences.pairs(several)] == [
         ("a", "b"),
         ("a", "c"),
@@ -76,23 +78,23 @@ def test_pairs_stay_within_their_language():
 
 
 def test_a_scorer_takes_the_pass_that_the_model_has():
-    plan = preferences.requests(PAIR, ["loglik"], {"seq2seq"}, context="Say it:")
+    plan = logprob.plan(PAIR, ["loglik"], {"seq2seq"}, context="Say it:")
     assert {r.probe for r in plan} == {"seq2seq"}
     assert plan[0].messages == [{"role": "context", "content": "Say it:"}]
     # An encoder always has a prompt, if an empty one: it is said.
-    assert preferences.requests(PAIR, ["loglik"], {"seq2seq"})[0].messages[0]["content"] == ""
+    assert logprob.plan(PAIR, ["loglik"], {"seq2seq"})[0].messages[0]["content"] == ""
     with pytest.raises(
         InputError, match="pll needs a masked model, and this one is causal; those fit: loglik"
     ):
-        preferences.requests(PAIR, ["pll"], {"causal"})
+        logprob.plan(PAIR, ["pll"], {"causal"})
     with pytest.raises(InputError, match="unknown scorer 'loglike'; did you mean 'loglik'"):
-        preferences.requests(PAIR, ["loglike"])
+        logprob.plan(PAIR, ["loglike"])
     with pytest.raises(
         InputError, match=r"choice scores choices, and the data are pairs .*; those fit: loglik,"
     ):
-        preferences.requests(PAIR, ["choice"])
+        logprob.plan(PAIR, ["choice"])
     with pytest.raises(InputError, match=r"'a' \(en\) is given twice"):
-        preferences.requests([PAIR[0], PAIR[0]], ["loglik"])
+        logprob.plan([PAIR[0], PAIR[0]], ["loglik"])
 
 
 def test_every_scorer_says_what_it_is():
@@ -187,15 +189,19 @@ def test_mpll_of_long_sentences_knows_frequent_tokens():
 # --- tables
 
 
+def rows_of(make, *given, **more) -> pd.DataFrame:
+    return pd.DataFrame(list(make(*given, **more)))
+
+
 def test_pair_table_by_hand():
-    plan = preferences.requests(PAIR, ["loglik", "ppl", "bias"], {"causal"})
+    plan = logprob.plan(PAIR, ["loglik", "ppl", "bias"], {"causal"})
     records = [
         answer(plan, {"text": ("Men run.", [1, 2], [-1.0, -2.0])}, 0),
         answer(plan, {"text": ("Women run.", [1, 3, 4], [-1.0, -2.0, -3.0])}, 1),
     ]
-    table = preferences.pair_table(PAIR, plan, reversed(records), ["loglik", "ppl", "bias"], "m")
-    assert table[["model", "scorer", "lang", "item", "pair", "contrast"]].values.tolist() == [
-        ["m", name, "en", "a", "p", "b"] for name in ("loglik", "ppl", "bias")
+    table = rows_of(preferences.pair_rows, PAIR, plan, reversed(records), ["loglik", "ppl", "bias"])
+    assert table[["scorer", "lang", "item", "pair", "contrast"]].values.tolist() == [
+        [name, "en", "a", "p", "b"] for name in ("loglik", "ppl", "bias")
     ]
     assert list(table["pro"]) == pytest.approx([-3.0, -math.exp(1.5), -2.0])
     assert list(table["anti"]) == pytest.approx([-6.0, -math.exp(2.0), -2.5])
@@ -210,13 +216,18 @@ def test_what_is_not_there_is_told_apart():
         statement("c", "I run.", "contrast"),
         statement("d", "Men run. Far.", "contrast"),
     ]
-    plan = preferences.requests(rows, ["bias"], {"causal"})
+    plan = logprob.plan(rows, ["bias"], {"causal"})
     records = [
         answer(plan, {"text": ("Men run.", [1, 2], [-1.0, -2.0])}, 0),
         answer(plan, {"text": ("Men run. Far.", [1, 2, 5], [-1.0, -2.0, -3.0])}, 3),
     ]
-    table = preferences.pair_table(
-        rows, plan, records, ["bias"], failures=[Failure(plan[1].id, "engine", "", 1)]
+    table = rows_of(
+        preferences.pair_rows,
+        rows,
+        plan,
+        records,
+        ["bias"],
+        failures=[Failure(plan[1].id, "engine", "", 1)],
     )
     assert list(table["left_out"]) == ["failed", "missing", "one begins the other"]
     assert table[["pro", "anti"]].isna().all(axis=None)
@@ -225,16 +236,16 @@ def test_what_is_not_there_is_told_apart():
 def test_extra_columns_come_along_and_never_hide_ours():
     extra = {"domain": "work", "scorer": "mine", "tags": ["x"]}
     rows = [statement("a", "Men run.", extra=extra), PAIR[1]]
-    plan = preferences.requests(rows, ["loglik"], {"causal"})
-    row = preferences.pair_table(rows, plan, [], ["loglik"]).iloc[0]
+    plan = logprob.plan(rows, ["loglik"], {"causal"})
+    row = rows_of(preferences.pair_rows, rows, plan, [], ["loglik"]).iloc[0]
     assert (row["domain"], row["scorer"], row["scorer_data"]) == ("work", "loglik", "mine")
     assert row["tags"] == '["x"]'
 
 
 def test_no_pair_is_an_empty_table():
     alone = [statement("a", "Men run.")]
-    plan = preferences.requests(alone, ["loglik"], {"causal"})
-    found = preferences.pair_table(alone, plan, [], ["loglik"])
+    plan = logprob.plan(alone, ["loglik"], {"causal"})
+    found = rows_of(preferences.pair_rows, alone, plan, [], ["loglik"])
     assert len(found) == 0
     with pytest.raises(InputError, match="no rows"):
         metrics.score(found, ["win-rate"], [], str)
@@ -242,12 +253,12 @@ def test_no_pair_is_an_empty_table():
 
 def test_an_unrelated_sentence_is_a_column():
     rows = [*PAIR, statement("u", "Blue run.", "unrelated")]
-    plan = preferences.requests(rows, ["loglik"], {"causal"})
+    plan = logprob.plan(rows, ["loglik"], {"causal"})
     records = [
         answer(plan, {"text": (plan[at].options["text"][0], [1], [-1.0 - at])}, at)
         for at in range(3)
     ]
-    table = preferences.pair_table(rows, plan, records, ["loglik"])
+    table = rows_of(preferences.pair_rows, rows, plan, records, ["loglik"])
     assert table[["pro", "anti", "unrelated"]].values.tolist() == [[-1.0, -2.0, -3.0]]
     assert table["above_unrelated"].tolist() == [2]
 
@@ -256,7 +267,7 @@ def test_an_unrelated_sentence_is_a_column():
 def test_an_unrelated_sentence_is_compared_with_either_by_itself(scorer, name):
     """What differs from the contrast is not what differs from the unrelated sentence."""
     rows = [*PAIR, statement("u", "Blue run.", "unrelated")]
-    plan = preferences.requests(rows, [scorer], {name})
+    plan = logprob.plan(rows, [scorer], {name})
     of = {
         "a": ([1, 2, 3, 9], [-0.1, -1.0, -3.0, -1.0]),
         "b": ([1, 2, 4, 9], [-0.2, -0.2, -5.0, -5.0]),
@@ -266,7 +277,7 @@ def test_an_unrelated_sentence_is_compared_with_either_by_itself(scorer, name):
         answer(plan, {"text": (r.options["text"][0], *of[r.statement])}, at)
         for at, r in enumerate(plan)
     ]
-    table = preferences.pair_table(rows, plan, records, [scorer])
+    table = rows_of(preferences.pair_rows, rows, plan, records, [scorer])
     texts = {key: text(*one) for key, one in of.items()}
     two = [scorers.find(scorer).pair(texts[key], texts["u"]) for key in "ab"]
     assert [a > b for a, b in two] == [True, False]
@@ -274,23 +285,23 @@ def test_an_unrelated_sentence_is_compared_with_either_by_itself(scorer, name):
     assert table["above_unrelated"].tolist() == [1]
     [lm] = metrics.score(table, ["lm-score"], [], str)
     assert lm.value == 0.5
-    lost = preferences.pair_table(rows, plan, records[1:], [scorer])
+    lost = rows_of(preferences.pair_rows, rows, plan, records[1:], [scorer])
     [lm] = metrics.score(lost, ["lm-score"], [], str)
     assert lm.n == 0 and lm.excluded == {"missing": 1}
 
 
 def test_a_damaged_record_is_refused():
-    plan = preferences.requests(PAIR, ["loglik"], {"causal"})
+    plan = logprob.plan(PAIR, ["loglik"], {"causal"})
     broken = answer(plan, {"text": ("Men run.", [1, 2], [-1.0])})
     with pytest.raises(RunError, match="2 tokens and 1 log-prob"):
-        preferences.pair_table(PAIR, plan, [broken], ["loglik"])
+        rows_of(preferences.pair_rows, PAIR, plan, [broken], ["loglik"])
     with pytest.raises(
         InputError,
         match="pll is made of the pass masked, and the run holds causal; those fit: loglik",
     ):
-        preferences.pair_table(PAIR, plan, [], ["pll"])
+        rows_of(preferences.pair_rows, PAIR, plan, [], ["pll"])
     with pytest.raises(InputError, match=r"choice scores choices, .* fit: loglik, .*, ppl, bias$"):
-        preferences.pair_table(PAIR, plan, [], ["choice"])
+        rows_of(preferences.pair_rows, PAIR, plan, [], ["choice"])
 
 
 # --- choices
@@ -306,7 +317,7 @@ def choice(**more):
 
 
 def test_every_order_of_the_options_is_asked():
-    plan = preferences.requests([choice()], ["choice", "choice-char"], {"causal"})
+    plan = logprob.plan([choice()], ["choice", "choice-char"], {"causal"})
     assert [r.sample for r in plan] == list(range(6)) and len({r.id for r in plan}) == 6
     prompts = [r.messages[0]["content"] for r in plan]
     # What the context has in braces is no place to fill.
@@ -316,13 +327,13 @@ def test_every_order_of_the_options_is_asked():
     # Behind any of them an option answers to its number in the data.
     assert all(r.options == {"0": [" Ann"], "1": [" Bo"], "2": [" Not known"]} for r in plan)
     with pytest.raises(InputError, match="data are choices"):
-        preferences.requests([choice()], ["bias"], {"causal"})
+        logprob.plan([choice()], ["bias"], {"causal"})
 
 
 def test_choices_are_nothing_for_a_masked_model():
     passes, says = ("masked", "masked-word"), "this one is masked; give such a model"
     with pytest.raises(InputError, match=says):
-        preferences.requests([choice()], ["choice"], passes)
+        logprob.plan([choice()], ["choice"], passes)
     with pytest.raises(InputError, match=says):  # and no run of nothing where none is named
         scorers.default(passes, chosen=True)
     assert scorers.default(("seq2seq",), chosen=True) == ["choice", "choice-token"]
@@ -330,12 +341,12 @@ def test_choices_are_nothing_for_a_masked_model():
 
 def test_choice_table_by_hand():
     rows = [choice()]
-    plan = preferences.requests(rows, ["choice"], {"causal"})
+    plan = logprob.plan(rows, ["choice"], {"causal"})
     logs = {"0": [-1.0], "1": [-2.0, -1.0], "2": [-2.0]}
     said = {"0": " Ann", "1": " Bo", "2": " Not known"}
     record = answer(plan, {k: (said[k], [9] * len(v), v) for k, v in logs.items()})
     tie = answer(plan, {k: (said[k], [9], [-1.0]) for k in logs}, 1)
-    table = preferences.choice_table(rows, plan, [record, tie], ["choice", "choice-token"])
+    table = rows_of(preferences.choice_rows, rows, plan, [record, tie], ["choice", "choice-token"])
     first = table.iloc[0]
     masses = [math.exp(-1), math.exp(-3), math.exp(-2)]
     p = [mass / sum(masses) for mass in masses]
@@ -354,8 +365,10 @@ def test_choice_table_by_hand():
 class Stored:
     """What is read of a run."""
 
+    pack = None
+
     def __init__(self, statements, plan, records, probes):
-        self.spec = dataclasses.replace(SPEC, pack=preferences.PACK, probes=probes)
+        self.spec = dataclasses.replace(SPEC, command="logprob", pack=logprob.PACK, probes=probes)
         self.rows = {"statements": statements, "requests": plan, "logprobs": records}
 
     def statements(self):
@@ -372,7 +385,7 @@ class Stored:
 
 
 def test_the_outcomes_of_a_run():
-    plan = preferences.requests(PAIR, ["bias", "ppl"], {"causal"})
+    plan = logprob.plan(PAIR, ["bias", "ppl"], {"causal"})
     records = [
         answer(plan, {"text": ("Men run.", [1, 2], [-1.0, -2.0])}, 0),
         answer(plan, {"text": ("Women run.", [1, 3], [-1.0, -3.0])}, 1),
@@ -380,12 +393,12 @@ def test_the_outcomes_of_a_run():
     found = table.outcomes(Stored(PAIR, plan, records, ("bias", "ppl")))
     assert list(found["scorer"]) == ["bias", "ppl"] and set(found["model"]) == {SPEC.model}
     # Other reductions of the same values need no model.
-    every = preferences.outcomes(Stored(PAIR, plan, records, ("causal",)))
+    every = table.outcomes(Stored(PAIR, plan, records, ("causal",)))
     assert list(every["scorer"]) == ["loglik", "ppl", "bias"]  # the usual ones
     names = [n for n in metrics.default() if metrics.find(n).fits(every)]
     scores = {(s.metric, s.by["scorer"]): s.value for s in metrics.score(every, names, [], str)}
     assert scores["bias-score", "bias"] == 1.0 and scores["win-rate", "ppl"] == 1.0
-    plan = preferences.requests([choice()], ["choice"], {"causal"})
+    plan = logprob.plan([choice()], ["choice"], {"causal"})
     found = table.outcomes(Stored([choice()], plan, [], ("choice",)))
     assert list(found["left_out"]) == ["missing"] * 6
     assert {s.value for s in metrics.score(found, ["accuracy", "uncertainty"], [], str)} == {None}
@@ -397,6 +410,6 @@ def test_the_studies_make_pairs(tmp_path):
     path.write_text("pair,lang,pro,anti,domain\nx,en,Men run.,Women run.,work\n")
     found, notes = pairs.load(str(path))
     assert notes == []
-    plan = preferences.requests(found, ["loglik"], {"causal"})
-    table = preferences.pair_table(found, plan, [], ["loglik"])
+    plan = logprob.plan(found, ["loglik"], {"causal"})
+    table = rows_of(preferences.pair_rows, found, plan, [], ["loglik"])
     assert table[["item", "contrast", "domain"]].values.tolist() == [["x", "x/contrast", "work"]]

@@ -599,9 +599,7 @@ def test_what_the_model_has_no_token_for_is_told(model, tmp_path):
     path.write_text("lang,pair,pro,anti\n" + "\n".join(rows) + "\n")
     for kind, told in (("bert", True), ("gpt2", False)):  # bytes have tokens all
         notes: list[str] = []
-        api.logprobs(
-            model(kind), data=str(path), out=tmp_path / kind, scorers=[], note=notes.append
-        )
+        api.logprob(model(kind), data=str(path), out=tmp_path / kind, scorers=[], note=notes.append)
         lines = [line for line in notes if "has no token for" in line]
         assert [line.rpartition(": ")[2] for line in lines] == ["en 1 of 4"] * told
 

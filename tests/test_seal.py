@@ -100,7 +100,7 @@ def asked(tmp_path_factory: pytest.TempPathFactory) -> Path:
         out=folder / "run",
     )
     run("yesno", ask)
-    score(folder / "run")
+    score(folder / "run", save=True)
     return folder / "run"
 
 
@@ -132,7 +132,7 @@ def drop_statements(folder: Path) -> None:
         )
     shutil.rmtree(folder / "judgments")
     judge_run(Run.open(folder), ("yesno", "refusal", "language"))
-    score(folder)
+    score(folder, save=True)
 
 
 @pytest.mark.parametrize("sealed", [True, False])
@@ -249,7 +249,7 @@ def test_an_edit_on_purpose_can_be_sealed_and_is_said_on_the_page(folder: Path) 
     judge_run(Run.open(folder), ("yesno", "refusal", "language"))
     code, lines = verify(folder, "--seal")
     assert code == 0 and before not in lines[-1]
-    score(folder)
+    score(folder, save=True)
     page = render([folder])
     assert "sealed again by hand on" in page and Run.open(folder).seals()[-1].short in page
     assert verify(folder)[0] == 0
@@ -282,20 +282,20 @@ def test_a_deleted_seal_is_told_and_the_scores_remember_it(folder: Path) -> None
     assert code == 0 and "unsealed" in lines[-1]
 
 
-@pytest.mark.parametrize("name", ["README.md", "outcomes.csv", "outcomes.jsonl"])
+@pytest.mark.parametrize("name", ["README.md", "outcomes.parquet"])
 @pytest.mark.parametrize("later", [False, True])
 def test_a_derived_file_that_is_edited_is_told_until_it_is_made_again(
     folder: Path, name: str, later: bool
 ) -> None:
-    genprobe("score", folder)
+    genprobe("score", folder, "--save")
     assert verify(folder)[0] == 0
     path = folder / name
     path.write_bytes(path.read_bytes().replace(b"agreement", b"agreemend").replace(b"1", b"2"))
-    if later:  # what is written later does not cover it up
+    if later:
         genprobe("judge", folder, "--judge", "refusal")
-    if not later or name != "README.md":  # which is made anew each time
+    if not later:  # both are made anew, or removed, when a run is judged again
         assert f"{name}: was edited after it was" in found(folder)
-    genprobe("score", folder)
+    genprobe("score", folder, "--save")
     assert verify(folder)[0] == 0
 
 
@@ -444,7 +444,7 @@ def test_a_kill_while_sealing_leaves_the_old_seal_or_the_new_one(tmp_path: Path)
 def test_tables_and_pages_name_the_seal(folder: Path, tmp_path: Path) -> None:
     name = f"seal:{Run.open(folder).seals()[-1].short}"
     for form in ("table", "csv", "json", "latex"):
-        code, said = genprobe("score", folder, "--metric", "endorsed", "-f", form)
+        code, said = genprobe("score", folder, "--metric", "endorsed", "--save", "-f", form)
         assert code == 0 and name in said.replace("\\allowbreak{}", ""), form
     assert name in (folder / "scores.json").read_text()
     plain = name.removeprefix("seal:")
@@ -452,7 +452,9 @@ def test_tables_and_pages_name_the_seal(folder: Path, tmp_path: Path) -> None:
         limit = ("--max-rise", "endorsed=100", "--allow-undecided", "-f", form)
         assert f"seal {plain}" in genprobe("gate", folder, "--against", folder, *limit)[1], form
     for suffix in ("csv", "jsonl"):
-        rows = list(files.read_rows(folder / f"outcomes.{suffix}"))
+        table = tmp_path / f"rows.{suffix}"
+        assert genprobe("score", folder, "--export", table)[0] == 0
+        rows = list(files.read_rows(table))
         assert {row["seal"] for row in rows} == {plain}, suffix
     drawn = [path.read_bytes() for path in map(Path, draw([folder], tmp_path / "figures"))]
     assert len(drawn) > 3 and all(plain.encode() in content for content in drawn)

@@ -13,13 +13,14 @@ from pathlib import Path
 
 import pytest
 from faulty import Faulty
+from oracle import recompute
 from sample import SPEC, Scripted, start
 from test_llm_judge import Scripted as Asked
 
-from genprobe import commands, metrics, report, tasks
+import genprobe
+from genprobe import commands, metrics, tasks
 from genprobe.analysis import compare, licence, second
 from genprobe.analysis import score as score_module
-from genprobe.analysis.recompute import recompute
 from genprobe.analysis.score import score
 from genprobe.engines import Identity, Options, control
 from genprobe.errors import Caution, InputError, RunError
@@ -27,6 +28,7 @@ from genprobe.files import read_rows
 from genprobe.judges import Item, llm
 from genprobe.outcomes import table
 from genprobe.records import Judgment, Request, Response, Score
+from genprobe.report import build as build_report
 from genprobe.resources import licences, measured
 from genprobe.resources.licences import EVERYBODY, Labelled, Licence, Measured
 from genprobe.runs.run import Run
@@ -313,7 +315,7 @@ def test_a_licensed_reader_has_a_band_and_moves_no_figure(run: Run, tmp_path: Pa
     run.write_scores(list(found.values()))
     assert recompute(run).differences == []
     page = tmp_path / "page.html"
-    report.build([run.folder], page)
+    build_report([run.folder], page)
     text = page.read_text("utf-8")
     assert "36 of 40 right" in text
     assert "endorsed lies between 55.0 and 100.0 %" in text
@@ -353,7 +355,8 @@ def test_essays_stories_and_choices_are_read_by_their_rubrics() -> None:
     assert {name: own.rubric for name, own in found.items()} == {
         "yesno": "answer", "choices": "choice", "essays": "stance", "stories": "sentiment",
     }  # fmt: skip
-    assert "refusal" not in found["essays"].open and found["stories"].of == "story"
+    assert found["essays"].open == ("no",) and found["essays"].of == "refusal"
+    assert found["stories"].of == "story"
     for own in found.values():
         assert own.asks in ("", *licences.SIDES)
 
@@ -687,9 +690,7 @@ def test_skew_is_published_and_below_fifty_replies_it_is_not() -> None:
     found = measured.real()
     assert {lang for lang, _ in found} == {"en", "es"}
     assert found["en", "stance"].n == 226 and found["es", "question"].skew[0] < 0
-    from genprobe.commands.list import _listed
-
-    about = dict(_listed("languages"))
+    about = {row["name"]: row["about"] for row in genprobe.list_names("languages")}
     assert "real replies: question" in about["en"] and "skew" in about["es"]
     assert about["kk"].endswith("real replies: not measured")
 

@@ -397,7 +397,7 @@ def test_a_run_of_a_server(words, tmp_path):
         refused = invoke("--base-url", server.url, *few)
         assert isinstance(refused.exception, InputError) and "--plain" in str(refused.exception)
         options = engine_options((), server.url, 3)
-        run = api.logprobs(
+        run = api.logprob(
             langs=["kk"],
             limit=3,
             scorers=["loglik"],

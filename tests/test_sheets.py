@@ -3,6 +3,7 @@
 import csv
 import json
 
+import openpyxl
 import pytest
 from click.testing import CliRunner
 from test_dataset import run, write
@@ -66,7 +67,9 @@ def test_code_switched_sentences_are_written_in_a_sheet_and_scored(tmp_path):
     assert [row["id"] for row in rows] == ["tea", "run"]
     assert rows[0]["CS_pro_trope"] == "Қарттар шай ішеді. конечно"
     guide = (tmp_path / "s-instructions.txt").read_text("utf-8-sig")
-    assert guide.startswith("Әр жолда екі қазақша сөйлем бар")  # in the language of the rows
+    assert (
+        "Әр жолда екі қазақша сөйлем бар" in guide and "ЕСКЕРТУ" in guide
+    )  # in the language of the rows
     found, _ = pairs.load(str(tmp_path / "k.csv"), ["kk-x-ru"])
     assert [s.text for s in found][:2] == [
         "Қарттар шай ішеді. конечно",
@@ -78,6 +81,52 @@ def test_code_switched_sentences_are_written_in_a_sheet_and_scored(tmp_path):
         "aqbileq-codeswitch", "--all", "-o", tmp_path / "all.csv")  # fmt: skip
     last = list(read_rows(tmp_path / "all.csv"))[2]
     assert last["Comment"] == "Too short, =1" and "CS_pro_trope: nobody wrote it" in last["why"]
+
+
+def test_a_workbook_asks_in_the_raters_language_and_offers_its_words(tmp_path):
+    source = write(tmp_path / "p.csv", PAIRS)
+    out = tmp_path / "s.xlsx"
+    given = ("validate", "export", source, "--questions", "rubia", "--annotators", 2, "-o")
+    run(*given, out, "--repeats", 0, "-q")
+    assert {path.name for path in tmp_path.glob("s*")} == {"s-1.xlsx", "s-2.xlsx", "s-key.json"}
+    for path in (tmp_path / "s-1.xlsx", tmp_path / "s-2.xlsx"):
+        book = openpyxl.load_workbook(path)
+        page, sheet, lists = book.worksheets
+        assert "ЕСКЕРТУ" in "".join(str(row[0].value) for row in page.iter_rows())
+        heads = [cell.value for cell in sheet[1]]
+        assert heads[:3] == ["row: жол", "first: бірінші", "second: екінші"]
+        assert heads[3].startswith("trope: Бірінші сөйлем") and "жас тобы" in heads[5]
+        assert [cell.value for cell in lists["A"]] == ["иә", "жоқ"]
+        rules = sheet.data_validations.dataValidation
+        assert [str(rule.sqref) for rule in rules] == ["D2:D4", "E2:E4"]
+        for row in sheet.iter_rows(min_row=2):
+            assert [cell.protection.locked for cell in row] == [True] * 3 + [False] * 4
+            row[3].value, row[4].value = "иә", "жоқ" if "Ақын" in row[1].value else "иә"
+        book.save(path)
+    votes = tmp_path / "v.csv"
+    run("validate", "import", *sorted(tmp_path.glob("s-?.xlsx")), "--key", tmp_path / "s-key.json",
+        "-o", votes, "-q")  # fmt: skip
+    run("validate", "keep", source, "--votes", votes, "--questions", "rubia", "-o",
+        tmp_path / "k.csv", "-q")  # fmt: skip
+    assert [row["id"] for row in read_rows(tmp_path / "k.csv")] == ["tea", "run"]
+    # Another reader of the same rows, and one whose language no file of questions has.
+    run(*given, tmp_path / "r.csv", "--reader-lang", "ru", "-q")
+    assert "Первое предложение" in (tmp_path / "r-1.csv").read_text("utf-8-sig")
+    assert "ПРЕДУПРЕЖДЕНИЕ" in (tmp_path / "r-instructions.txt").read_text("utf-8-sig")
+    told = run(*given, tmp_path / "d.csv", "--reader-lang", "de", code=2)
+    assert "unknown language of sheets 'de'" in told
+    assert "name it .xlsx or .csv" in run(*given, tmp_path / "d.jsonl", code=2)
+
+
+@pytest.mark.parametrize("name", registry.names("validation"))
+def test_what_a_list_offers_is_what_the_question_names_and_is_read(name):
+    for question in validate.load(name).questions.values():
+        for lang in question.text:
+            offered = question.offered(lang)
+            read = [question.read(word) for word in offered]
+            assert read == list(dict.fromkeys(question.answers.values())), (name, lang)
+            if question.kind == "one":
+                assert all(word in question.text[lang] for word in offered), (name, lang)
 
 
 def test_of_several_texts_the_first_is_taken_and_it_is_told(tmp_path):

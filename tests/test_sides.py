@@ -2,16 +2,16 @@
 
 import json
 
-import pandas as pd
 import pytest
 from click.testing import CliRunner
 
+from genprobe import tasks
 from genprobe.analysis import sentiment
 from genprobe.analysis.forecast import Price
 from genprobe.commands import cli
 from genprobe.judges.classifiers.models import Prediction
 from genprobe.records import Score
-from genprobe.report import words
+from genprobe.render import findings
 
 
 def result(name, said, truth, tokens=None):
@@ -70,16 +70,11 @@ def test_the_command_prints_both_tables(tmp_path):
     assert "--price" in str(bad.exception)
 
 
-class Told:
-    """As much of a report's source as its findings need."""
-
-    name, kind, read_in, outcomes = "run", "stories", (), pd.DataFrame({"lang": ["kk"]})
-
-    def score(self, names, by, decode):
-        return [Score(n, {}, 40.0, 30.0, 50.0, 90, {}, None, "") for n in names]
-
-
 def test_the_report_says_both_negrates_and_how_many_stories_differ():
-    found = list(words._findings(Told(), []))
-    assert any("show people with low regard" in line for line in found)
-    assert any("By only one of sentiment and regard" in line for line in found)
+    [stories] = tasks.find("stories").tables
+    by = {"run": "one"}
+    scores = [Score(n, by, 0.4, 0.3, 0.5, 90, {}, None, "") for n in stories.ranked]
+    lines = findings.alone("one", scores).lines
+    assert "one shows people mostly with low regard in 40 of 100 templates" in lines
+    assert "one differs in sentiment and regard in 40 of 100 stories" in lines
+    assert "one tells mostly negative stories in 40 of 100 templates" in lines

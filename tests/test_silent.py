@@ -1,6 +1,8 @@
 """Figures that once came out wrong without a word. Small tables; what is expected is by hand."""
 
 import csv
+import dataclasses
+import html
 import io
 import json
 import os
@@ -14,11 +16,11 @@ import pandas as pd
 import pytest
 from click.testing import CliRunner
 
-from genprobe import api, metrics, report, tasks
+from genprobe import api, metrics, tasks
 from genprobe.analysis import paired, rises
 from genprobe.analysis.compare import compare
+from genprobe.analysis.reliability import retest
 from genprobe.analysis.score import not_corrected, score
-from genprobe.analysis.validity import retest
 from genprobe.commands import cli
 from genprobe.curation import diversity
 from genprobe.datasets import choices, pairs, templates
@@ -27,11 +29,14 @@ from genprobe.engines.openai import most_of_choice
 from genprobe.errors import Caution, InputError
 from genprobe.files import numbered_rows
 from genprobe.files.cells import Notes
+from genprobe.files.rows import Rows
 from genprobe.judges import Item, story, yesno
 from genprobe.linguistics import identify
+from genprobe.outcomes import counted
 from genprobe.outcomes import table as outcome_table
 from genprobe.records import Failure, Request, Score
-from genprobe.render import formats, grid
+from genprobe.render import findings, formats, grid
+from genprobe.report import build as build_report
 from genprobe.report import figures
 from genprobe.resources import registry
 from genprobe.review.agreement import agreement
@@ -480,7 +485,7 @@ def test_objects_are_no_replies_but_those_of_a_batch_are_opened(tmp_path):
         "yesno": {"no": 1, "no reply": 1, "yes": 1}
     }
     assert len(notes) == 1 and "their content is read" in notes[0]
-    rows = [["Yes."], {"answer": "yes"}, "No."]
+    rows = [["Yes.", "No."], {"answer": "yes"}, ["No."]]
     lines = [json.dumps({"lang": "en", "probe": "agreement", "response": r}) for r in rows]
     with pytest.raises(
         InputError, match=r"2 problems\nrow 1: 'response' is a list.*\nrow 2: .*object"
@@ -531,23 +536,16 @@ def test_the_report_puts_the_corrected_rates_first(run, tmp_path):
         csv.writer(file).writerows([head, *([*row[:4], "no", *row[5:]] for row in rows)])
     collect([sheet], out=tmp_path / "review.csv")
     notes: list[str] = []
-    report.build([run], tmp_path / "plain.html", note=notes.append)
+    build_report([run], tmp_path / "plain.html", note=notes.append)
     assert any("--reviewed FILE shows the corrected rates" in note for note in notes)
-    report.build([run], tmp_path / "page.html", reviewed=tmp_path / "review.csv")
+    build_report([run], tmp_path / "page.html", reviewed=tmp_path / "review.csv")
     page = (tmp_path / "page.html").read_text()
-    assert page.index("Rates corrected by people") < page.index(">Left out<")
-    brief = re.sub(r"\s+", " ", page[page.index('id="brief-h"') : page.index('id="reviewed-h"')])
-    lines = re.findall("<li>(.*?)</li>", brief.partition("Read with care")[0])
-    corrected, measured = (
-        next(at for at, line in enumerate(lines) if line.startswith(words))
-        for words in (
-            "Endorsed the statement in 0.0",
-            "As measured, endorsed the statement in 66.7",
-        )
+    assert page.index("Rates corrected by people") < page.index('<h2 id="left-out-h')
+    title = html.unescape(re.findall("<h1[^>]*>(.*?)</h1>", page)[0])
+    assert re.search(
+        r" agrees with statements in 0 of \d+ replies.*, corrected by people's review", title
     )
-    assert corrected < measured and "corrected by people's review; uncorrected, 66.7" in lines[
-        corrected
-    ].replace("&#39;", "'")
+    assert "66.7" not in title and "66.7" in page
     (endorsed,) = [
         f
         for f in figures.found([run], reviewed=tmp_path / "review.csv")
@@ -572,7 +570,8 @@ def test_latex_and_figures_of_a_review_have_the_corrected_rate_first(run, tmp_pa
 
 
 def test_negrate_is_drawn_as_read_and_as_the_classifiers_errors_could_move_it(tmp_path):
-    figures.draw([GOLDEN / "stories"], tmp_path)
+    run = shutil.copytree(GOLDEN / "stories", tmp_path / "run")
+    figures.draw([run], tmp_path)
     rows = list(csv.DictReader((tmp_path / "negrate-by-domain.csv").open()))
     assert [row["metric"] for row in rows] == ["negrate", "negrate-corrected"]
     latex = (tmp_path / "negrate-by-domain.tex").read_text()
@@ -596,13 +595,14 @@ def test_a_model_that_changes_within_a_run_is_said_and_split_by(run):
 
 
 @pytest.mark.parametrize("kind", ["yesno", "choices"])
-@pytest.mark.parametrize("suffix", ["csv", "jsonl"])
+@pytest.mark.parametrize("suffix", ["csv", "jsonl", "parquet"])
 def test_the_table_of_a_run_scores_as_the_run(tmp_path, kind, suffix):
     """Also of choices, whose texts were no numbers, and of probabilities, which were lost."""
     folder = Path(shutil.copytree(GOLDEN / kind, tmp_path / kind))
     names = ["p-yes", "outside", "yes"] if kind == "yesno" else ["accuracy", "ambiguous-bias"]
-    ran = score(folder, metrics=names)
-    read = score(folder / f"outcomes.{suffix}", metrics=names)
+    rows = folder / "outcomes.parquet" if suffix == "parquet" else tmp_path / f"rows.{suffix}"
+    ran = score(folder, metrics=names, export=None if suffix == "parquet" else rows)
+    read = score(rows, metrics=names)
     assert [(s.metric, s.n) for s in read] == [(s.metric, s.n) for s in ran] and len(ran) > 3
     for one, other in zip(read, ran, strict=True):
         assert one.value == (None if other.value is None else pytest.approx(other.value))
@@ -692,20 +692,12 @@ def test_no_everyday_reply_is_turned_round():
     assert read >= READ
 
 
-@pytest.mark.parametrize(
-    ("header", "cure"),
-    [
-        ("Lang,Probe,Response", "rename the column 'Lang' to 'lang'; rename the column 'Probe' to"),
-        ("language,probe,output", "needs 'lang' and 'response'; rename the column 'language' to"),
-        ("lang,probe,completion", "needs 'response'; rename the column 'completion' to 'response'"),
-        (
-            "lang,question,reply_en",
-            "needs 'probe' (or 'reads': stance, stereotype or question) and 'response'; columns: lang, question, reply_en",
-        ),
-    ],
-)
-def test_columns_by_another_name_are_told_with_their_cure(tmp_path, header, cure):
-    path = table(tmp_path, f"{header}\nkk,agreement,Иә.\n")
+def test_columns_by_another_name_are_known_or_told_with_their_cure(tmp_path):
+    for header in ("Lang,Probe,Response", "language,probe,output", "lang,PROBE,completion"):
+        path = table(tmp_path, f"{header}\nkk,Agree,Иә.\n")
+        assert judge_file(path, out=tmp_path / "o.jsonl") == {"yesno": {"yes": 1}}
+    path = table(tmp_path, "lang,question,reply_en\nkk,agreement,Иә.\n")
+    cure = "and 'response'; 'probe' is empty here; columns: lang, prompt, reply_en (--map response="
     with pytest.raises(InputError, match=re.escape(cure)):
         judge_file(path)
 
@@ -750,7 +742,7 @@ def test_a_run_that_does_not_know_when_says_so(run, tmp_path):
         path.write_text(text, "utf-8")
         os.utime(path, (1_577_900_000, 1_577_900_000))  # 2020-01-01
     page = tmp_path / "r.html"
-    report.build([run], page)
+    build_report([run], page)
     shown = page.read_text("utf-8")
     assert "2020-01-01" not in shown and "Files last written" not in shown
     assert "; when they came is not recorded." in shown
@@ -895,7 +887,7 @@ def test_the_table_of_the_judge_is_weighted_as_the_review_was_drawn():
     n = 400
     outcomes = pd.DataFrame(
         {"request": [f"r{at}" for at in range(n)], "statement": [f"s{at}" for at in range(n)]}
-    ).assign(answer=["yes"] * 20 + ["no"] * 380, lang="en", probe="agreement", status="answered")
+    ).assign(answer=["yes"] * 20 + ["no"] * 380, lang="en", probe="agreement", left_out="")
     drawn = [*range(7), *range(20, 53)]
     reviewed = pd.DataFrame(
         {
@@ -953,3 +945,92 @@ def test_a_forced_choice_is_forecast_as_it_is_asked():
     options = {"0": ["the woman"], "1": ["ә" * 10]}
     request = Request("r", "s", "en", "p", "bare", [], 0, 0, decode="choice", options=options)
     assert most_of_choice(request) == 20 + 24
+
+
+def test_a_gap_to_the_contrast_is_split_by_what_varies_within_a_statement():
+    """By wording, each wording has the gap that it has alone."""
+    rows = [
+        {
+            "lang": "en", "statement": f"{role}{n}", "pair": str(n), "role": role, "wording": wording,
+            "probe": "agreement", "response": "", "measures": "endorsed", "when": "yes",
+            "answer": "yes" if (role == "original") == (wording == "a") else "no",
+        }
+        for n in range(10) for role in ("original", "contrast") for wording in ("a", "b")
+    ]  # fmt: skip
+    found = metrics.score(outcome_table.from_rows(rows), ["contrast-gap"], ["wording"], str)
+    assert {s.by["wording"]: (s.value, s.n) for s in found} == {"a": (1.0, 10), "b": (-1.0, 10)}
+
+
+def test_of_two_questions_in_one_direction_none_is_the_reverse():
+    """A pack of one's own may ask twice in one direction, whatever its questions are called."""
+    rows = [
+        {
+            "lang": "en", "statement": f"s{n}", "decode": "free", "probe": probe, "left_out": "",
+            "measures": "endorsed", "when": when, "answer": answer, "kind": "answer",
+            "says": answer == when,
+        }
+        for n in range(20)
+        for probe, when, answer in (
+            ("agreement", "yes", "yes"), ("fair", "yes", "no"), ("disagreement", "no", "no")
+        )
+    ]  # fmt: skip
+    both = pd.DataFrame(rows).astype({"says": "boolean"})
+    for name in ("acquiescence", "yes-saying", "endorsed-both-ways"):
+        (three,) = metrics.score(both, [name], [], str)
+        assert (three.n, three.excluded) == (0, {"several questions": 20})
+        (two,) = metrics.score(both[both["probe"] != "fair"], [name], [], str)
+        assert (two.n, two.excluded) == (20, {})
+    asked = metrics.score(both, ["endorsed"], ["lang", "probe", "when"], str)
+    asked = [dataclasses.replace(s, by=s.by | {"run": "m"}) for s in asked]
+    alike = [s for s in asked if s.by["when"] == "yes"]
+    assert findings.turned(alike) == {}
+    ((low, high),) = findings.turned(asked)["endorsed", "m"]
+    assert (low.by["probe"], high.by["probe"]) == ("fair", "disagreement")
+
+
+NAMES = [2**53, 2**53 + 1, None, 2**53 + 1, 7]
+
+
+def test_names_that_are_large_numbers_stay_apart_beside_empty_cells(tmp_path):
+    """A float holds no whole number beyond 2^53 exactly."""
+    about = {"lang": "en", "probe": "agreement", "answer": "yes"}
+    rows = [about | {"statement": f"s{n}", "user": name} for n, name in enumerate(NAMES)]
+    said = table(tmp_path, "\n".join(map(json.dumps, rows)), "t.jsonl")
+    pd.DataFrame(rows, dtype=object).to_parquet(tmp_path / "t.parquet")
+    pairs_of = [{"item": f"s{n}", "pro": 1, "anti": 0.5, "user": n} for n in NAMES]
+    picked = [{"item": f"s{n}", "chosen": 1, "label": 1, "user": n} for n in NAMES]
+    for source, metric in (
+        (said, "yes"), (tmp_path / "t.parquet", "yes"), (rows, "yes"), (pd.DataFrame(rows, dtype=object), "yes"),
+        (pairs_of, "win-rate"), (picked, "accuracy"),
+    ):  # fmt: skip
+        found = {s.by["user"]: s.n for s in score(source, metrics=metric, by="user")}
+        assert found == {str(2**53): 1, str(2**53 + 1): 2, "7": 1, None: 1}, (source, metric)
+    parts = [outcome_table.from_rows(part) for part in (rows[:2], rows[2:])]
+    joint = counted._column("user", [counted.compact(part) for part in parts])
+    assert joint.astype(object).where(joint.notna(), None).tolist() == [
+        None if name is None else str(name) for name in NAMES
+    ]
+    assert list(Rows(rows).frame()["user"])[:2] == NAMES[:2]
+    few = Rows([{"a": 1, "b": "x"}, {"a": None, "b": None}]).frame()
+    assert (few["a"].dtype, str(few["b"].dtype)) == (float, "str")
+
+
+def test_a_whole_number_is_one_name_however_a_table_holds_it(tmp_path):
+    about = {"lang": "en", "probe": "agreement", "answer": "yes"}
+    rows = [about | {"statement": name, "sample": n} for n, name in enumerate((5, 5.0, "5", 6.5))]
+    frame = outcome_table.from_rows(rows)
+    assert frame["statement"].tolist() == ["5", "5", "5", "6.5"]
+    data = table(
+        tmp_path,
+        "\n".join(json.dumps({"id": n, "lang": "en", "text": f"Dogs {n}."}) for n in (5.0, 6)),
+        "s.jsonl",
+    )
+    assert [s.id for s in statement_tables.load(str(data))[0]] == ["5", "6"]
+    notes: list[str] = []
+    text = ANSWERS + "".join(
+        f"en,agreement,{name},yes\n" for name in ("5", "5.0", "6", "6.00", "7")
+    )
+    score(table(tmp_path, text), metrics="yes", note=notes.append)
+    assert [n for n in notes if "one number" in n] == [
+        "statement: '5' and '5.0' are one number and are counted apart (and 1 more)"
+    ]

@@ -149,3 +149,19 @@ def test_regions_and_languages_are_drawn_as_counted():
     texts = {text.get_text() for text in canvas.axes[0].texts}
     assert texts == {"0\n(1)"} and not told
     assert canvas.axes[0].get_ylabel() == "known in"
+
+
+def test_replies_without_the_name_of_a_wording_are_of_one():
+    """A table may leave it empty in some rows; they are one more wording, and no error."""
+    import pandas as pd
+
+    rows = [
+        {"lang": "en", "probe": "agreement", "statement": f"s{n}", "wording": word}
+        | {"answer": "yes" if word else "no", "measures": "endorsed", "when": "yes"}
+        for n in range(4)
+        for word in (None, "a", "b")
+    ]
+    (found,) = metrics.score(
+        table.from_rows(pd.DataFrame(rows)), ["endorsed-over-wordings"], [], str
+    )
+    assert found.n == 12 and found.value == pytest.approx(2 / 3)

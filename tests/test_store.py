@@ -25,9 +25,17 @@ from sample import REQUESTS, SPEC, STATEMENTS, Echo, Scripted, reply, start
 from genprobe.engines import Sampling
 from genprobe.errors import RunError
 from genprobe.files import disk
-from genprobe.records import Failure, Judgment, Record, Response, Score, Statement
+from genprobe.records import (
+    Failure,
+    Judgment,
+    Record,
+    Response,
+    Score,
+    Statement,
+    canonical,
+)
 from genprobe.runs.run import Run, format_page
-from genprobe.tasks.pipeline.generate import generate, pending
+from genprobe.tasks.pipeline.generate import generate
 from genprobe.tasks.pipeline.judge import judge
 
 ROOT = Path(__file__).parents[1]
@@ -108,7 +116,13 @@ def test_any_reply_comes_back_as_it_was(text: str, sent: str, tokens: int | None
 
 @given(TEXT, SCORE, st.dictionaries(TEXT, VALUE))
 def test_any_judgment_comes_back(text: str, score: float | None, fields: dict[str, Any]) -> None:
-    round_trip(Judgment("id", "echo", text, score, "rule", text, fields))
+    one = Judgment("id", "echo", text, score, "rule", text, fields)
+    round_trip(one)
+    line = one.to_json("echo")
+    assert '"judge"' not in line and Judgment.from_json(line, judge="echo") == one
+    # As older versions wrote it, with every field.
+    assert Judgment.from_json(canonical(vars(one))) == one
+    assert Judgment.from_json(Judgment("id", "echo").to_json()) == Judgment("id", "echo")
 
 
 @given(TEXT, st.lists(TEXT).map(tuple), st.dictionaries(TEXT, VALUE))
@@ -161,7 +175,7 @@ def test_cut_at_any_byte_nothing_is_lost_or_doubled(unsealed: Path) -> None:
             assert len(list(run.responses())) == ends.index(kept)
         with start(unsealed) as run:
             assert path.read_bytes() == data[:kept]
-            assert pending(run) == REQUESTS[ends.index(kept) :]
+            assert list(run.pending()) == REQUESTS[ends.index(kept) :]
     assert finish(unsealed) == []
     assert path.read_bytes().startswith(data[:kept])
 
@@ -188,11 +202,11 @@ def test_damage_before_the_end_is_an_error_and_not_cut(whole: Path) -> None:
     path.write_bytes(b"".join([lines[0], b"{oops\n", *lines[2:]]))
     before = path.read_bytes()
     with start(whole) as run, pytest.raises(RunError, match=r"responses\.jsonl:2: not a line"):
-        pending(run)
+        list(run.pending())
     # Nor is a last line that is JSON, but of another version or hand.
     path.write_bytes(lines[0] + b'{"request":"a"}\n')
     with start(whole) as run, pytest.raises(RunError, match=r"responses\.jsonl:2: .* lacks"):
-        pending(run)
+        list(run.pending())
     path.write_bytes(before)
 
 
@@ -283,7 +297,7 @@ def test_the_lock_dies_with_its_process(tmp_path: Path) -> None:
     os.kill(pid, signal.SIGKILL)
     os.waitpid(pid, 0)
     with start(tmp_path) as run:
-        assert pending(run) == REQUESTS[1:]  # what was appended outlived its process
+        assert list(run.pending()) == REQUESTS[1:]  # what was appended outlived its process
 
 
 # -- disks -------------------------------------------------------------------------------------

@@ -20,7 +20,9 @@ class TinyRun:
     """What `table.outcomes` reads of a run, from lists."""
 
     def __init__(self, statements, requests, responses=(), failures=(), judged=None):
-        self.spec = SimpleNamespace(model="m", shown="x", pack="yesno@1")
+        self.spec = SimpleNamespace(
+            command="yesno", model="m", shown="x", pack="yesno@1", probes=()
+        )
         self.pack = packs.load_pack()
         self._of = {
             "statements": statements,
@@ -108,9 +110,7 @@ def run():
 def test_one_row_for_every_planned_request(run):
     frame = table.outcomes(run)
     assert frame["request"].tolist() == list("abcdef")
-    assert frame["status"].tolist() == [
-        "answered", "answered", "missing", "failed", "missing", "answered",
-    ]  # fmt: skip
+    assert frame["left_out"].tolist() == ["", "", "missing", "failed", "missing", ""]
     assert frame["failure"].dropna().tolist() == ["too-long"]
     assert frame["prompt"][0] == "ask a"
     assert frame["response"].isna().tolist() == [False, False, True, True, True, False]
@@ -120,9 +120,13 @@ def test_one_row_for_every_planned_request(run):
         "in_language",
         *table.PROBABILITIES,
         *("usable", "unusable_why", "sentences", "cut_off", "sentiment", "negative"),
-        *("stance", "side", "hedged", "chosen", "classifier", "served", "fingerprint", *FACETS),
+        *("chosen", "classifier", "served", "fingerprint", *FACETS),
         *("by_mark", "by_text"),
-        *(column.name for judge in ("thought", "again") for column in columns.of_judges()[judge]),
+        *(
+            column.name
+            for judge in ("thought", "again", "theirs")
+            for column in columns.of_judges()[judge]
+        ),
         "thought",
     }
 
@@ -188,7 +192,7 @@ def test_an_empty_reply_is_a_reply_and_spaces_stay():
     )
     frame = table.outcomes(tiny)
     assert frame["response"].tolist() == ["", " x\n"]
-    assert frame["status"].tolist() == ["answered"] * 2
+    assert frame["left_out"].tolist() == ["", ""]
     again = table.from_rows([{**ROW, "response": "", "answer": "ambiguous", "kind": "empty"}])
     assert again["response"].tolist() == [""]
 
@@ -196,7 +200,7 @@ def test_an_empty_reply_is_a_reply_and_spaces_stay():
 def test_half_surrogates_and_a_run_without_replies():
     tiny = TinyRun([statement()], [request("a")], [reply("a", "x\ud800y")])
     assert table.outcomes(tiny)["response"][0] == "x\ufffdy"
-    assert table.outcomes(TinyRun([statement()], [request("a")]))["status"][0] == "missing"
+    assert table.outcomes(TinyRun([statement()], [request("a")]))["left_out"][0] == "missing"
 
 
 def test_a_judge_that_said_nothing_yet_has_its_columns():
@@ -282,7 +286,7 @@ def test_text_of_a_csv_file_is_read():
     ]
     frame = table.from_rows(rows)
     assert flags(frame["conflict"]) == [True, None, False]
-    assert frame["status"].tolist() == ["answered", "missing", "answered"]
+    assert frame["left_out"].tolist() == ["", "missing", ""]
     assert flags(frame["refused"]) == [False, None, True]
     assert flags(frame["in_language"]) == [False, None, None]
     same = table.from_rows(pd.DataFrame(rows))
@@ -290,7 +294,7 @@ def test_text_of_a_csv_file_is_read():
 
 
 def test_a_run_of_another_pack_or_without_its_statements_is_one_line(run):
-    run.spec = SimpleNamespace(model="m", pack="yesno@0", version="0.0.1")
+    run.spec = SimpleNamespace(command="yesno", model="m", pack="yesno@0", version="0.0.1")
     with pytest.raises(
         InputError, match=r"yesno@0, and this version has yesno@1; .* genprobe 0\.0\.1"
     ):

@@ -94,7 +94,7 @@ def test_domains_are_the_default_cells(run):
 def test_a_review_corrects_what_the_judge_said(run, tmp_path):
     """Reviewers who call every second negative story positive halve the share."""
     out = tmp_path / "sample.csv"
-    sample.export([run.folder], out, size=60, repeats=0.0, seed=1)
+    sample.export([run.folder], out, size=60, repeats=0.0, seed=1, reader_lang="en")
     with out.open(encoding="utf-8-sig", newline="") as file:
         head, *rows = csv.reader(file)
     sentiment = next(at for at, title in enumerate(head) if "negative" in title.lower())
@@ -201,8 +201,8 @@ def test_essays_from_recorded_replies(tmp_path):
     )
     assert run.spec.probes == ("reasons", "remark")
     probes = {request.id: request.probe for request in run.requests()}
-    said = {(probes[one.request], one.label) for one in run.judgments("stance")}
-    assert said == {("reasons", "for"), ("remark", "against")}
+    said = {(probes[one.request], one.label) for one in run.judgments("refusal")}
+    assert said == {("reasons", "no"), ("remark", "no")}
     assert run.verify() == []
 
 

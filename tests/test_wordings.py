@@ -10,13 +10,14 @@ import pytest
 from scipy import special
 from scipy.optimize import brentq
 
-from genprobe import lint, metrics
+from genprobe import metrics
 from genprobe.analysis import dstudy, flips, ranking
 from genprobe.commands import main
 from genprobe.datasets import choices, statements
 from genprobe.errors import InputError
 from genprobe.files.cells import Notes
 from genprobe.judges import Item
+from genprobe.lint import lint
 from genprobe.metrics import wordings
 from genprobe.resources import packs, panel, registry
 from genprobe.statistics import share_interval, two_way_interval
@@ -73,7 +74,7 @@ def test_a_fraction_is_balanced_and_contrasts_share_their_wordings(count):
         assert hands[statement, probe] == hands[pair_of_first(statement, pair_of), probe]
     sizes = [len(found) for found in pairs.values()]
     assert max(sizes) - min(sizes) <= 1
-    assert found == plan(items(), PACK, PROBES, 5, vary=panel.Vary(str(count)))
+    assert list(found) == list(plan(items(), PACK, PROBES, 5, vary=panel.Vary(str(count))))
     if count < 8:
         assert found != plan(items(), PACK, PROBES, 6, vary=panel.Vary(str(count)))
 
@@ -85,7 +86,7 @@ def pair_of_first(statement, pair_of):
 def test_more_statements_do_not_change_what_the_first_are_asked():
     few = plan(items()[:10], PACK, PROBES, 0, vary=panel.Vary("3"))
     many = plan(items(), PACK, PROBES, 0, vary=panel.Vary("3"))
-    assert few == many[: len(few)]
+    assert list(few) == many[: len(few)]
 
 
 @pytest.mark.parametrize("wrong", ["0", "9", "some", "-1", "٣"])
@@ -196,7 +197,7 @@ def test_stories_in_a_wording_are_a_template_of_their_own():
     rows = pd.DataFrame(
         [
             {"model": "m", "lang": "kk", "probe": "published", "statement": "t", "wording": w,
-             "sample": i, "status": "answered", "sentiment": s, "usable": True}
+             "sample": i, "left_out": "", "sentiment": s, "usable": True}
             for w, s in (("plain", "negative"), ("formal", "positive"))
             for i in range(3)
         ]
@@ -248,7 +249,7 @@ def test_lint_finds_what_a_panel_lacks(tmp_path):
 
     def errors(changed):
         path.write_text(changed, "utf-8")
-        return [f.message for f in lint.lint([folder]) if f.level == "error"]
+        return [f.message for f in lint([folder]) if f.level == "error"]
 
     assert errors(text) == []
     assert any("must hold {first}" in m for m in errors(text.replace("'{first}'", "yes", 1)))
@@ -411,7 +412,7 @@ def outcomes(hits, model="m"):
         {
             "model": model, "lang": "en", "decode": "free", "probe": "agreement", "when": "yes",
             "measures": "endorsed", "statement": [f"s{i}" for i in s.ravel()],
-            "wording": [f"w{i}" for i in w.ravel()], "sample": 0, "status": "answered",
+            "wording": [f"w{i}" for i in w.ravel()], "sample": 0, "left_out": "",
             "answer": np.where(says, "yes", "no"), "says": says, "response": "",
         }
     )  # fmt: skip
@@ -610,7 +611,7 @@ def said(monkeypatch, capsys, *words):
 
 
 @pytest.mark.slow
-def test_compare_prints_the_ranking(runs, monkeypatch, capsys):
+def test_compare_prints_the_ranking_and_what_it_means(runs, monkeypatch, capsys):
     code, out = said(monkeypatch, capsys, "compare", *runs, "-f", "json", "-q")
     found = json.loads(out)
     assert code == 0
@@ -618,7 +619,8 @@ def test_compare_prints_the_ranking(runs, monkeypatch, capsys):
     assert found["ranking_over"] == "new statements and new wordings"
     assert found["scores"]
     code, out = said(monkeypatch, capsys, "compare", *runs, "-q")
-    assert "no ranking of control, other is supported" in out
+    assert found["told"].startswith("no ranking of control, other is supported")
+    assert found["finding"]["title"]["text"] in out and "agree with statements" in out
 
 
 def test_a_run_of_a_panel_is_scored_over_its_wordings(runs, monkeypatch, capsys):
@@ -661,6 +663,25 @@ def test_components_of_a_run_add_up(runs, monkeypatch, capsys):
     assert sum(max(0, value) for value in found.values()) == pytest.approx(1)
 
 
+def test_every_wording_that_was_asked_stands_on_the_page(runs):
+    """Each question as it was put; of the two orders of answers, one."""
+    from genprobe.report import sources, words
+
+    (source,) = sources.load([runs[0]])
+    run, rows, known = source.run, source.outcomes, panel.load("yesno", "en")
+    ((code, texts),) = words.as_asked([source])
+    pairs = set(rows[["probe", "wording"]].itertuples(index=False, name=None))
+    further = {(probe, name) for probe, name in pairs if name in known.wordings}
+    named = {f"{probe}, {name}" for probe, name in further}
+    assert code == "en" and named and named | {*run.spec.probes} == dict(texts).keys()
+    prompts = {r.messages[-1]["content"] for r in run.requests()}
+    said = {s.text for s in run.statements()}
+    for probe, name in further:
+        ways = [known.wordings[name].wording(probe, o, run.pack, known) for o in panel.ORDERS]
+        assert dict(texts)[f"{probe}, {name}"] == ways[0].ask("…")
+        assert any(way.ask(text) in prompts for way in ways for text in said)
+
+
 def test_the_report_and_the_figures_lead_with_the_wording(runs, tmp_path):
     from genprobe.report import build, figures
 
@@ -678,7 +699,7 @@ def test_the_report_and_the_figures_lead_with_the_wording(runs, tmp_path):
     ("command", "measure", "column", "values", "apart"),
     [
         ("stories", "negative-stories", "sentiment", ("negative", "positive"), ""),
-        ("essays", "argues-for", "stance", ("for", "against"), "probe"),
+        ("essays", "argues-for", "side", ("for", "against"), "probe"),
         ("choices", "accuracy", "chosen", (0, 1), "condition"),
     ],
 )
@@ -692,7 +713,7 @@ def test_stories_essays_and_choices_have_figures_of_their_wordings(
     table = outcomes(rng.random((30, 4)) < [0.2, 0.3, 0.6, 0.8])
     table[column] = np.where(table.pop("says"), *values)
     if command == "essays":
-        table["side"] = table["stance"]
+        table["refused"] = False
     frames = ["one", "two"] if apart else ["agreement"]
     table = pd.concat([table.assign(**{apart or "probe": name}) for name in frames])
     if command == "choices":
@@ -748,26 +769,22 @@ def test_samples_and_runs_of_one_model_are_held_together(runs, monkeypatch, caps
 
 
 @pytest.mark.slow
-def test_planted_wording_effects_are_recovered_and_a_wrong_truth_is_not(monkeypatch):
-    from genprobe.engines.control import worded
-    from genprobe.selftest import panel
+def test_planted_wording_effects_are_recovered_and_a_wrong_truth_is_not():
+    from oracle import panel
 
     found = panel.worded(1)
-    assert found.faults == []
+    assert found.wrong == []
     true = [share for _, share, _ in found.shares.values()]
     assert max(true) - min(true) > 0.3
     assert len(found.shares) == 8
     assert found.component[0] == pytest.approx(found.component[1], rel=0.4)
 
-    drawn = worded.replies
-
     def wrong(*arguments):
-        for row in drawn(*arguments):
+        for row in panel.replies(*arguments):
             off = -0.2 if row["wording"] == "direct" else 0.0
             yield {**row, "true": row["true"] + off * row["true"] / 0.5}
 
-    monkeypatch.setattr(worded, "replies", wrong)
-    assert any("direct" in fault for fault in panel.worded(1).faults)
+    assert "direct" in panel.worded(1, wrong).wrong
 
 
 def test_a_file_with_wordings_is_scored_over_them(tmp_path):

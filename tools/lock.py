@@ -30,6 +30,7 @@ BUILD = "hatchling\neditables\nsetuptools\n" + "".join(
 LOCKS = [
     (DEV, "", ["pyproject.toml", "--extra=dev"]),
     ("requirements.txt", "", ["pyproject.toml", f"--constraints={DEV}"]),
+    ("requirements-models.txt", "", ["pyproject.toml", "--extra=models", f"--constraints={DEV}"]),
     ("requirements-build.txt", BUILD, ["-", f"--constraints={DEV}"]),
     *(
         (name, "", [name, "--no-deps"])
@@ -78,7 +79,7 @@ def audit() -> int:
         "--progress-spinner=off",
     ]
     status, found = 0, False
-    for name in [*(name for name, _, _ in LOCKS[:3]), "constraints.txt"]:
+    for name in [*(name for name, _, _ in LOCKS[:4]), "constraints.txt"]:
         done = subprocess.run([*command, "-r", name], cwd=ROOT, capture_output=True, text=True)
         try:
             rows = json.loads(done.stdout)["dependencies"]

@@ -1,4 +1,4 @@
-"""Compare runs, item by item or by another test: `compare`."""
+"""Compare models, item by item or by another test: `compare`."""
 
 from __future__ import annotations
 
@@ -10,16 +10,17 @@ from collections.abc import Callable, Collection, Iterable, Mapping, Sequence
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
-from genprobe import tasks
-from genprobe.analysis.score import Source, listed, review_of, signer, sources_of
-from genprobe.errors import Caution, InputError, RunError
+from genprobe.analysis.score import review_of
+from genprobe.analysis.sources import Side, names_of, need_alike, sides_of, signed_by
+from genprobe.errors import Caution, InputError
+from genprobe.files.rows import sources_of
 from genprobe.outcomes import sides
 from genprobe.records import Score
-from genprobe.render.grid import model_names
+from genprobe.render import findings
 from genprobe.render.scores import Scores
-from genprobe.resources import packs, registry
-from genprobe.runs.run import Run
-from genprobe.runs.spec import WHO, both_signatures
+from genprobe.resources import registry
+from genprobe.resources.registry import listed
+from genprobe.runs.spec import WHO
 from genprobe.tasks.pipeline import Note, quiet
 from genprobe.text import many
 
@@ -30,8 +31,8 @@ if TYPE_CHECKING:
 
 
 def compare(
-    first: Source,
-    others: Source | Sequence[Source] = (),
+    first: object,
+    others: object = (),
     *,
     test: str = "paired",
     between: str | Sequence[str] = (),
@@ -41,24 +42,29 @@ def compare(
     reviewed: str | Path | None = None,
     note: Note = quiet,
 ) -> Scores:
-    """Compare runs by a test, or plan a study that would show a difference (docs/inference.md).
+    """Compare models by a test, or plan a study that would show a difference (docs/inference.md).
 
-    test: `paired`, each of the other runs with the first, item by item (`analysis.paired`); `anova`
-    (`analysis.variance`) or `ks` (`analysis.distributions`); `components` of the variance of an
-    answer; `differences`, the components of the difference between each other run and the first;
-    `retest`, how far runs, or the samples of one run, agree. between: the column whose values are
-    compared, the model if empty; with `paired` and another column, the values within one run are
-    compared, every two of them. For `anova`, `components` and `differences` it names the factors;
-    if empty, all of `variance.FACTORS` or `components.CROSSED`. metrics: if empty, for `paired`
-    those that both sides have, for the other tests the first default one that fits. by: columns by
-    which figures are grouped; one cell if empty. power: points to plan for, instead of a test.
-    reviewed: a table of `review import` with replies of all runs; the rates that it corrects are
-    compared, instead of metrics. note: called with what is left out.
+    first, others: runs and tables of judged replies, one by one or in a list; each model of a table
+    stands for a run in what follows. test: `paired`, each of the other runs with the
+    first, item by item (`analysis.paired`); `anova` (`analysis.variance`) or `ks`
+    (`analysis.distributions`); `components` of the variance of an answer; `differences`, the
+    components of the difference between each other run and the first; `retest`, how far runs, or
+    the samples of one run, agree. between: the column whose values are compared, the model if
+    empty; with `paired` and another column, the values within one run are compared, every two of
+    them. For `anova`, `components` and `differences` it names the factors; if empty, all of
+    `variance.FACTORS` or `components.CROSSED`. metrics: if empty, for `paired` those that both
+    sides have, for the other tests the first default one that fits. by: columns by which figures
+    are grouped; one cell if empty. power: points to plan for, instead of a test. reviewed: a table
+    of `review import` with replies of all runs; the rates that it corrects are compared, instead of
+    metrics. note: called with what is left out.
 
-    Each p-value is also returned corrected for the number of p-values. Raises RunError if two runs
+    Each p-value is also returned corrected for the number of p-values. Raises RunError if two
     differ in more than the model, InputError for runs or columns that cannot be compared.
     """
-    metrics, by, between = listed(metrics), listed(by), listed(between)
+    from genprobe.outcomes import counted
+
+    metrics, by = listed(metrics, "metrics"), listed(by, "by")
+    between = listed(between, "between")
     if test not in TESTS:
         raise registry.unknown("test", test, list(TESTS))
     if power is not None and test != "paired":
@@ -67,15 +73,17 @@ def compare(
         raise InputError(
             f"--test {test} compares the values of one column; --test anova of several"
         )
-    asked = _Asked.open([first, *sources_of(others)], (*WHO, "seed") if test == "retest" else WHO)
-    _tell_copies(asked.runs, note)
-    for run, outcomes in zip(asked.runs, asked.tables, strict=True):
-        for line in filter(None, (run.spec.drawn_otherwise, *sides.untold(outcomes))):
-            note(Caution(f"{run.folder}: {line}"))
+    but = (*WHO, "seed") if test == "retest" else WHO
+    texts = reviewed is not None or any(map(counted.is_text, (*by, *between)))
+    asked = _Asked.open(sources_of(first, others), but, texts, note)
+    _tell_copies(asked.of, note)
+    for side in asked.of:
+        for line in filter(None, (side.drawn_otherwise, *sides.untold(side.outcomes))):
+            note(Caution(f"{side.name}: {line}"))
     if reviewed is not None:
         if test != "paired" or between or power is not None or metrics:
             raise InputError("--reviewed compares the rates of models that a review corrects")
-        return Scores(_corrected(asked, Path(reviewed), by))
+        return _corrected(asked, Path(reviewed), by, note)
     if test == "paired":
         return _side_by_side(asked, metrics, by, between, power, note)
     if test == "retest":
@@ -87,17 +95,15 @@ def compare(
     return _tested(asked, test, metrics, by, between, note)
 
 
-def _tell_copies(runs: Sequence[Run], note: Note) -> None:
-    """Note which runs are copies: the same replies with the same times."""
-    known: dict[tuple[str, str], Run] = {}
-    for run in runs:
-        files = [run.folder / name for name in ("responses.jsonl", "logprobs.jsonl")]
-        parts = [packs.file_hash(path) for path in files if path.is_file()]
-        first = known.setdefault((run.spec.hash, "+".join(parts)), run)
-        if first is not run:
+def _tell_copies(of: Sequence[Side], note: Note) -> None:
+    """Note which are copies: the same replies with the same times."""
+    known: dict[tuple[str, ...], Side] = {}
+    for one in of:
+        first = known.setdefault(one.content, one)
+        if first is not one:
             note(
                 Caution(
-                    f"{run.folder} has the same replies as {first.folder}, from the same times: "
+                    f"{one.name} has the same replies as {first.name}, from the same times: "
                     "comparing a copy with its original shows nothing"
                 )
             )
@@ -115,53 +121,113 @@ def _side_by_side(
     from genprobe.analysis import significance
 
     column = between[0] if between else "model"
-    sides = asked.sides(column) if len(asked.runs) > 1 or column != "model" else []
+    sides = asked.sides(column) if len(asked.of) > 1 or column != "model" else []
     if power is not None:
         return Scores(significance.corrected(_power(asked, sides, metrics, by, power, note)))
     if not sides:
         raise InputError(
-            f"{asked.runs[0].folder} is compared with nothing; give another run, or "
-            "--between COLUMN"
+            f"{asked.of[0].name} is compared with nothing; give another run, or --between COLUMN"
         )
     found = Scores(significance.corrected(_paired(sides, metrics, by, between, note)))
     if column == "model":
         found.rankings = _ranked(asked, metrics, by, note)
+        main = metrics or asked.of[0].ranked
+        found.finding = findings.compared(found, main, asked.reversed(), cut_short(asked.named()))
+        for one in found.rankings:
+            one["told"] += _tied(one, found)
     return found
 
 
-def _corrected(asked: _Asked, table: Path, by: Sequence[str]) -> list[Score]:
-    """Compare each other run with the first by the rates that a review of both corrects."""
-    from genprobe.analysis import significance
-    from genprobe.metrics import spoken
-    from genprobe.review import corrected_rates
-
-    sides, signs = [], []
-    for name, run, outcomes in zip(asked.names, asked.runs, asked.tables, strict=True):
-        said, sign = review_of(run, table)
-        sides.append((name, spoken(outcomes), said))
-        signs.append(sign)
-    first, *others = sides
-    if not others:
-        raise InputError(f"{asked.runs[0].folder} is compared with nothing; give another run")
-    scores = [s for other in others for s in corrected_rates.differences(first, other, by)]
-    return significance.corrected(
-        dataclasses.replace(s, signature=asked.sign(signs[0](s.metric))) for s in scores
+def _tied(ranked: Mapping[str, Any], scores: Sequence[Score]) -> str:
+    """Say which models a ranking ties that differ for sure in the table, and why; else ""."""
+    tied = {frozenset((pair["a"], pair["b"])) for pair in ranked["pairs"] if not pair["differ"]}
+    sure = [
+        " and ".join(d.models)
+        for d in findings.differences(scores)
+        if d.reach and ranked["metric"] in (d.of, d.over and d.over.difference.by["of"])
+        if frozenset(d.names) in tied and all(d.about.get(k) == v for k, v in ranked["by"].items())
+    ]
+    if not sure:
+        return ""
+    return (
+        f"; {', '.join(dict.fromkeys(sure))} differ in the table, but not here, where all pairs of "
+        "models are tested at once"
     )
 
 
-def _retested(asked: _Asked, metrics: Sequence[str], by: Sequence[str], note: Note) -> list[Score]:
-    from genprobe.analysis import validity
+def _corrected(asked: _Asked, table: Path, by: Sequence[str], note: Note) -> Scores:
+    """Compare every two runs by the rates that a review of all corrects, and rank the models.
 
-    # The revision of recorded replies is that of their file.
-    whose = [
-        (r.spec.model, "" if r.spec.engine == "replay" else r.spec.revision) for r in asked.runs
-    ]
+    The ranking is of the first of the rates, over wordings like these if there is such a figure.
+    Two models differ in it where `holm-p` is below 5 %, so that it cannot contradict the table.
+    """
+    from genprobe import metrics as measures
+    from genprobe.analysis import ranking, significance
+    from genprobe.metrics import spoken
+    from genprobe.review import corrected_rates
+    from genprobe.statistics import ALPHA
+
+    sides, signs = [], []
+    for name, side in zip(asked.names, asked.of, strict=True):
+        if side.run is None:
+            raise InputError(f"{side.name}: a review corrects the rates of a run; name its folder")
+        said, sign = review_of(side.run, table)
+        sides.append((name, spoken(side.outcomes), said))
+        signs.append(sign)
+    if len(sides) < 2:
+        raise InputError(f"{asked.of[0].name} is compared with nothing; give another run")
+    found = corrected_rates.differences(sides, by)
+    scores = Scores(
+        significance.corrected(
+            dataclasses.replace(s, signature=asked.sign(signs[0](s.metric)))
+            for one in found
+            for s in one.scores()
+        )
+    )
+    least = min((one.p for one in found if one.p is not None), default=1.0)
+    decisive = significance.holm([one.p for one in found])
+    if least < ALPHA / 10 and all(p is None or p >= ALPHA for p in decisive):
+        tests = sum(p is not None for p in decisive)
+        note(
+            f"the smallest of {tests} p-values is {least:.2g}, and none is below 5 % after the "
+            "correction for all of them; compare fewer runs or cells"
+        )
+    if why := cut_short(dict(zip(asked.names, asked.tables, strict=True))):
+        note(Caution(f"no ranking: {why}"))
+        return scores
+    of, rates = str(found[0].by["of"]), {str(one.by["of"]): one.over for one in found}
+    of = of + corrected_rates.LIKE if of + corrected_rates.LIKE in rates else of
+    over = rates[of]
+    cells: dict[tuple[Any, ...], list[tuple[corrected_rates.Difference, float | None]]] = {}
+    for one, p in zip(found, decisive, strict=True):
+        if one.by["of"] == of:
+            cells.setdefault(tuple(one.by[name] for name in by), []).append((one, p))
+    estimand = measures.ESTIMANDS[measures.OVER if over else measures.OWN]
+    rankings = []
+    for label, parts in cells.items():
+        ranked = ranking.of_corrected(parts, asked.names)
+        about = {
+            "metric": f"{of}, corrected",
+            "by": dict(zip(by, label, strict=True)),
+            "told": ranked.told(),
+        }
+        about |= {"left_out": {}, "estimand": estimand}
+        signed = asked.sign(signs[0](corrected_rates.OVER if over else corrected_rates.PPI))
+        rankings.append({**ranked.json(), **about, "signature": signed})
+    scores.rankings = rankings
+    return scores
+
+
+def _retested(asked: _Asked, metrics: Sequence[str], by: Sequence[str], note: Note) -> list[Score]:
+    from genprobe.analysis import reliability
+
+    whose = [one.who[:1] if one.recorded else one.who for one in asked.of]
     models = dict.fromkeys(" ".join(filter(None, who)) for who in whose)
     if len(models) > 1:
         note(Caution(f"--test retest: these are different models ({', '.join(models)})"))
-    tables = dict(zip(asked.names, asked.tables, strict=True))
+    tables = asked.named()
     name = metrics[0] if metrics else main_measure(asked.tables, by, share=True)
-    return validity.retest(tables, name, by, asked.sign)
+    return reliability.retest(tables, name, by, asked.sign)
 
 
 def _components(
@@ -219,36 +285,43 @@ _MAIN = ("bias-score", "endorsed", "negative-stories", "win-rate", "accuracy", "
 
 @dataclasses.dataclass(frozen=True)
 class _Asked:
-    """Runs that asked the same questions, with distinct names and their outcomes."""
+    """Models that were asked the same, with distinct names and their outcomes."""
 
-    runs: Sequence[Run]
+    of: Sequence[Side]
     names: Sequence[str]
     tables: Sequence[pd.DataFrame]
 
     @staticmethod
-    def open(folders: Sequence[Source], but: Collection[str] = WHO) -> _Asked:
-        from genprobe.outcomes import table
-
-        runs = [Run.open(folder) for folder in folders]
-        found = [run.folder.resolve() for run in runs]
-        if twice := [
-            run.folder for run, at in zip(runs, found, strict=True) if found.count(at) > 1
-        ]:
-            raise InputError(f"{twice[0]} is given twice; give two different runs")
-        for a, b in itertools.combinations(runs, 2):
-            asked_alike(a, b, but)
-        for run in runs:
-            if tasks.of(run.spec).judges and not run.judges():
-                raise RunError(
-                    f"{run.folder}: no reply has been judged; run `genprobe judge` on it first"
-                )
-        names = [name or run.folder.name for name, run in zip(_models(runs), runs, strict=True)]
-        if len(set(names)) < len(names):
-            names = [str(run.folder) for run in runs]
-        return _Asked(runs, names, [table.outcomes(run) for run in runs])
+    def open(given: object, but: Collection[str], texts: bool, note: Note) -> _Asked:
+        of = sides_of(given, note, texts)
+        found = [one.run.folder.resolve() for one in of if one.run]
+        if twice := [at for at in found if found.count(at) > 1]:
+            name = next(one.name for one in of if one.run and one.run.folder.resolve() == twice[0])
+            raise InputError(f"{name} is given twice; give two different runs")
+        for a, b in itertools.combinations(of, 2):
+            for line in need_alike(a, b, but):
+                note(Caution(line))
+        for one in of:
+            one.need_judges()
+        return _Asked(of, names_of(of), [one.outcomes for one in of])
 
     def sign(self, metric: str) -> str:
-        return signed_by([signer(run.folder, run, "", {}) for run in self.runs])(metric)
+        return signed_by([one.sign for one in self.of])(metric)
+
+    def named(self) -> dict[str, pd.DataFrame]:
+        return dict(zip(self.names, self.tables, strict=True))
+
+    def reversed(self) -> list[Score]:
+        """Return what each yes/no question finds endorsed, by model, language and question."""
+        from genprobe import metrics as measures
+
+        by = ["lang", "probe"]
+        return [
+            dataclasses.replace(score, by={"run": name, **score.by})
+            for name, rows in self.named().items()
+            if measures.find("endorsed").fits(rows) and {*by} <= {*rows}
+            for score in measures.score(rows, ["endorsed"], by, str)
+        ]
 
     def pooled(self) -> pd.DataFrame:
         """Return all outcomes as one table, in which runs are known by their names."""
@@ -260,24 +333,24 @@ class _Asked:
     def sides(self, column: str) -> list[_Sides]:
         """Return the pairs to compare: each other run with the first, or values of a column."""
         if column == "model":
-            parts = list(zip(self.names, self.tables, self.runs, strict=True))
+            parts = list(zip(self.names, self.tables, self.of, strict=True))
             pairs = [(parts[0], other) for other in parts[1:]]
         else:
-            if len(self.runs) > 1:
+            if len(self.of) > 1:
                 raise InputError(f"--between {column} compares rows of one run; give one run")
-            [outcomes], [run] = self.tables, self.runs
+            [outcomes], [whole] = self.tables, self.of
             if column not in outcomes:
                 raise registry.unknown("column", column, [str(name) for name in outcomes.columns])
             groups = outcomes.groupby(column, sort=True)
-            parts = [(str(value), table, run) for value, table in groups]
+            parts = [(str(value), table, whole) for value, table in groups]
             if len(parts) < 2:
                 raise InputError(
-                    f"{run.folder} has one {column}, so there is nothing to compare it with"
+                    f"{whole.name} has one {column}, so there is nothing to compare it with"
                 )
             pairs = list(itertools.combinations(parts, 2))
         found = []
-        for (a, one, run), (b, other, second) in pairs:
-            signers = [signer(r.folder, r, "", {}) for r in dict.fromkeys((run, second))]
+        for (a, one, whose), (b, other, second) in pairs:
+            signers = [whose.sign] if whose is second else [whose.sign, second.sign]
             found.append(_Sides(column, a, one, b, other, signed_by(signers)))
         return found
 
@@ -351,7 +424,7 @@ def _differences(
     """Compute the components of the difference of every other run and the first."""
     from genprobe.analysis import components
 
-    if len(asked.runs) < 2:
+    if len(asked.of) < 2:
         raise InputError("--test differences needs at least two runs; give another")
     scores = []
     for name in metrics or [main_measure(asked.tables, by, share=True)]:
@@ -414,7 +487,7 @@ def _ranked(
     from genprobe import metrics as measures
     from genprobe.analysis import ranking
 
-    tables = dict(zip(asked.names, asked.tables, strict=True))
+    tables = asked.named()
     if why := cut_short(tables):
         note(Caution(f"no ranking: {why}"))
         return []
@@ -505,7 +578,8 @@ def _over_wordings(asked: _Asked, name: str, points: float) -> list[str]:
     kept, _ = significance.values(outcomes, name, ["model", "wording"])
     _, hits, sizes = ranking.tables(kept)
     given = dstudy.parts(hits[0], sizes[0])
-    used = [(r.tokens_in, r.tokens_out) for r in asked.runs[0].responses()]
+    run = asked.of[0].run
+    used = [(r.tokens_in, r.tokens_out) for r in run.responses()] if run else []
     known = [one + other for one, other in used if one is not None and other is not None]
     tokens = sum(known) / len(known) if known else None
     return dstudy.told(given, points, sizes.shape[2], tokens) if given else []
@@ -627,40 +701,3 @@ def _ks(
         about = {"of": name, "between": column, **label}
         scores += significance.ks_scores(table, about, sign)
     return scores
-
-
-def asked_alike(a: Run, b: Run, but: Collection[str] = WHO) -> None:
-    """Refuse two runs that differ in fields other than `but`, or in the judge of the answers.
-
-    Raises RunError.
-    """
-    if {tasks.of(a.spec).paradigm, tasks.of(b.spec).paradigm} == {"says", "prefers"}:
-        raise RunError(
-            f"{a.folder} and {b.folder} are of `{a.spec.command}` and `{b.spec.command}`; to "
-            "compare what a model says with what it prefers, use --paradigms"
-        )
-    if apart := a.spec.differences(b.spec, but):
-        raise RunError(
-            f"{a.folder} and {b.folder} differ in more than the model ({'; '.join(apart)}); "
-            "ask both in the same way"
-        )
-    mine, theirs = a.judges(), b.judges()
-    for name in mine.keys() & theirs.keys():
-        # People's labels of a sample belong to one run and are not compared.
-        if mine[name] != theirs[name] and not name.startswith("reviewed-"):
-            raise RunError(
-                f"{a.folder} and {b.folder} were read by different judges {name!r}; have one read "
-                "both (`genprobe judge`)"
-            )
-
-
-def signed_by(signers: Sequence[Callable[[str], str]]) -> Callable[[str], str]:
-    """Return a function from a metric to the signature of a number from all these runs."""
-    return lambda metric: both_signatures(*(sign(metric) for sign in signers))
-
-
-def _models(runs: Sequence[Run]) -> list[str]:
-    """Return the runs' models by name; empty if two runs have the same model."""
-    names = model_names(run.spec for run in runs)
-    models = [names[run.spec.who] for run in runs]
-    return [m if models.count(m) == 1 else "" for m in models]

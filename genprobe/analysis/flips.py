@@ -12,7 +12,7 @@ from __future__ import annotations
 import math
 from collections.abc import Sequence
 from dataclasses import dataclass
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING, Any, Literal
 
 import numpy as np
 
@@ -39,7 +39,8 @@ class Flips:
     samples of both versions (their mean); None if nothing was asked twice, also at temperature 0,
     where engines and servers still vary. beyond: interval of share minus by_itself. p: for the
     hypothesis that share is at most by_itself, from samples only, else None. left: pairs that do
-    not count, by reason. same_text: share of identical replies.
+    not count, by reason. same_text: share of identical replies;
+    NaN if the tables are without texts.
     """
 
     n: int
@@ -92,8 +93,8 @@ def flips(
     """
     sides = [_sides(table, measure) for table in (old, new)]
     keys = [*(c for c in ITEM if c in sides[0] and c in sides[1]), "sample"]
-    both = sides[0].merge(sides[1], "outer", keys, suffixes=("_old", "_new"))
-    there = both["status_old"].notna() & both["status_new"].notna()
+    both = _joined(sides[0], sides[1], "outer", keys)
+    there = both["left_out_old"].notna() & both["left_out_new"].notna()
     left = {
         "unclear in both": there & (both[["says_old", "says_new"]].isna().all(axis=1)),
         "asked of one only": ~there,
@@ -106,10 +107,14 @@ def flips(
     changed = np.bincount(at, was != now)
     sizes = np.bincount(at).astype(float)
     interval = share_interval(changed, sizes) or (0.0, 1.0)
-    same = both["response_old"].eq(both["response_new"])[there]
-    if again is None:
+    texts = [
+        both[f"response_{side}"][there] for side in ("old", "new") if f"response_{side}" in both
+    ]
+    same = texts[0].eq(texts[1]) if len(texts) == 2 else there[:0]
+    itself = None
+    if again is None and not any(side.duplicated(keys).any() for side in sides):
         itself = _by_itself(sides, keys[:-1], names)
-    else:
+    elif again is not None:
         itself = _asked_again(sides[0], _sides(again, measure), keys, names)
     share = float(changed.sum() / sizes.sum())
     beyond = p = None
@@ -148,13 +153,38 @@ def _sides(table: pd.DataFrame, measure: str) -> pd.DataFrame:
     from genprobe.metrics import cluster
 
     rows = table[table["measures"] == measure]
-    columns = [c for c in (*ITEM, "sample", "says", "status", "response") if c in rows]
+    columns = [c for c in (*ITEM, "sample", "says", "left_out", "response", "request") if c in rows]
     return rows[columns].assign(cluster=cluster(rows))
+
+
+def _joined(
+    old: pd.DataFrame,
+    new: pd.DataFrame,
+    how: Literal["inner", "outer"],
+    keys: list[str],
+    suffix: str = "_new",
+) -> pd.DataFrame:
+    """Set the answers of two versions side by side, each beside that to the same question.
+
+    A log may ask a question twice in one language and wording, such as by two system prompts: what
+    tells those apart is the request. Raises InputError if that does not, either.
+    """
+    asked = (old, new)
+    if any(side.duplicated(keys).any() for side in asked):
+        keys = [*keys, *(["request"] if all("request" in side for side in asked) else [])]
+        for side in asked:
+            if (again := side.duplicated(keys)).any():
+                which = ", ".join(str(side.loc[again, name].iloc[0]) for name in keys)
+                raise InputError(
+                    f"one sample of a question has several answers ({which}); number them in a "
+                    "column 'sample'"
+                )
+    return old.merge(new, how, keys, suffixes=("_old", suffix))
 
 
 def _compared(both: pd.DataFrame, one: str, other: str) -> pd.DataFrame:
     """Keep the pairs of answers that were both asked for, of which at least one is clear."""
-    there = both[f"status_{one}"].notna() & both[f"status_{other}"].notna()
+    there = both[f"left_out_{one}"].notna() & both[f"left_out_{other}"].notna()
     return both[there & both[[f"says_{one}", f"says_{other}"]].notna().any(axis=1)]
 
 
@@ -162,7 +192,7 @@ def _asked_again(
     old: pd.DataFrame, again: pd.DataFrame, keys: Sequence[str], names: Array
 ) -> tuple[float, Array, float | None] | None:
     """Measure how many answers changed when the old version was asked again; see `_by_itself`."""
-    both = old.merge(again, "inner", list(keys), suffixes=("_old", "_again"))
+    both = _joined(old, again, "inner", list(keys), "_again")
     both = _compared(both, "old", "again")
     both = both[np.isin(both["cluster_old"].astype(str), names)]
     if not len(both):
@@ -250,7 +280,7 @@ def changed(old: pd.DataFrame, new: pd.DataFrame, measure: str) -> list[dict[str
     """
     sides = [_sides(table, measure) for table in (old, new)]
     keys = [*(c for c in ITEM if c in sides[0] and c in sides[1]), "sample"]
-    both = sides[0].merge(sides[1], "inner", keys, suffixes=("_old", "_new"))
+    both = _joined(sides[0], sides[1], "inner", keys)
     both = both[both["says_old"].notna() & both["says_new"].notna()]
     rows = both[both["says_old"].astype(bool) != both["says_new"].astype(bool)]
     names = {"response_old": "old", "response_new": "new"}

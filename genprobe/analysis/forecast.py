@@ -3,14 +3,17 @@
 from __future__ import annotations
 
 import contextlib
+import dataclasses
 import math
-from collections.abc import Callable, Iterator, Sequence
+from collections import Counter
+from collections.abc import Callable, Iterator, Mapping, Sequence
+from types import SimpleNamespace
 from typing import TYPE_CHECKING, Any, NamedTuple
 
 from genprobe.analysis import gaps
 from genprobe.engines import THINK_TOKENS
 from genprobe.errors import InputError
-from genprobe.records import Request
+from genprobe.records import Request, Statement
 from genprobe.resources import models
 from genprobe.runs.usage import usage
 from genprobe.tasks.pipeline.open import control_folder, control_room
@@ -18,7 +21,7 @@ from genprobe.text import many
 
 if TYPE_CHECKING:
     from genprobe.runs.run import Run
-    from genprobe.tasks import Ask
+    from genprobe.tasks import Ask, Asked
 
 # Without a tokenizer: UTF-8 bytes per token, about right for English and a large vocabulary (rare
 # scripts need up to twice as many tokens), and tokens around a message.
@@ -48,19 +51,50 @@ def price(given: str | None) -> Price | None:
     raise InputError(f"--price {given!r}: two amounts for a million tokens, such as 0.15,0.60")
 
 
-def lines(task: str, ask: Ask, cost: Price | None) -> Iterator[str]:
-    """Describe what would be asked, in lines.
+class Size(NamedTuple):
+    """What a run would ask.
 
-    Lists requests and tokens by language and question, the highest possible cost, and whole
-    prompts. Nothing is asked, and nothing written.
+    items: what is asked about. requests: all of them, in order. cells: (language, question, decode)
+    -> number of requests, tokens of their prompts, most tokens of their replies. most, room: most
+    tokens of a reply and of its thought. rule: how tokens are counted.
+    """
+
+    items: Sequence[Statement]
+    requests: Sequence[Request]
+    cells: Mapping[tuple[str, str, str], Sequence[int]]
+    most: int
+    room: int
+    rule: str
+
+    @property
+    def total(self) -> list[int]:
+        """Return the sums of the cells: requests, tokens in, most tokens out."""
+        return [sum(column) for column in zip(*self.cells.values(), strict=True)]
+
+    @property
+    def statements(self) -> dict[str, int]:
+        """Return how many statements are asked about in each language; a pair counts once."""
+        found = {(item.lang, item.pair or item.id) for item in self.items}
+        return dict(sorted(Counter(lang for lang, _ in found).items()))
+
+    def cost(self, price: Price) -> float:
+        """Return what the run costs at most, if the model does not think by itself."""
+        return price.of(*self.total[1:])
+
+
+def size(task: str, ask: Ask, asked: Asked | None = None) -> Size:
+    """Count the requests and tokens of a run; nothing is asked.
+
+    asked: the Ask as its task has checked it, if that is known. Without the model it is unknown
+    which passes score its texts: those of a causal model are counted.
     """
     from genprobe import tasks
 
     found = tasks.find(task)
-    asked = found.prepare(ask)
-    requests: Sequence[Request] = asked.requests(None)
+    asked = asked or found.prepare(dataclasses.replace(ask, chat=False))
+    requests: Sequence[Request] = asked.requests(CAUSAL if found.scores else None)
     count, rule = _counter(ask)
-    most = asked.sampling.max_tokens
+    most = 0 if found.scores else asked.sampling.max_tokens
     thinking = ask.options.thinking
     usual = THINK_TOKENS if thinking.mode not in ("default", "off") else 0
     room = (control_room(ask.options) if ask.control else thinking.tokens) or usual
@@ -69,22 +103,37 @@ def lines(task: str, ask: Ask, cost: Price | None) -> Iterator[str]:
         cell = cells.setdefault((request.lang, request.probe, request.decode), [0, 0, 0])
         cell[0] += 1
         cell[1] += count(request)
-        cell[2] += _at_most(request, most + room, ask)
+        cell[2] += 0 if found.scores else _at_most(request, most + room, ask)
+    return Size(asked.items, requests, cells, most, room, rule)
+
+
+# What the plan of a scoring run asks of a model that is not loaded.
+CAUSAL = SimpleNamespace(passes=("causal",), first="")
+
+
+def lines(task: str, ask: Ask, cost: Price | None) -> Iterator[str]:
+    """Describe what would be asked, in lines.
+
+    Lists requests and tokens by language and question, the highest possible cost, and whole
+    prompts. Nothing is asked, and nothing written.
+    """
+    found = size(task, ask)
+    requests, room = found.requests, found.room
     who = ask.model or ("control" if ask.control else f"the model of {ask.options.base_url}")
-    yield f"{who}: {len(requests)} requests about {len(asked.items)} items"
-    yield f"tokens of prompts {rule}; of replies at most, {most} each" + (
+    yield f"{who}: {len(requests)} requests about {len(found.items)} items"
+    yield f"tokens of prompts {found.rule}; of replies at most, {found.most} each" + (
         f" and {room} of a thought" if room else "; a model that thinks by itself needs more"
     )
-    width = max([8, *(len(" ".join(cell)) for cell in cells)])
+    width = max([8, *(len(" ".join(cell)) for cell in found.cells)])
     yield f"{'':{width}}{'requests':>10}{'tokens in':>12}{'out at most':>13}"
-    rows = {" ".join(cell): values for cell, values in cells.items()}
-    total = [sum(column) for column in zip(*cells.values(), strict=True)]
-    for name, (n, into, out) in {**rows, "all": total}.items():
+    rows = {" ".join(cell): values for cell, values in found.cells.items()}
+    for name, (n, into, out) in {**rows, "all": found.total}.items():
         yield f"{name:{width}}{n:>10}{into:>12}{out:>13}"
     if cost:
-        yield _cost(cost, total[1], total[2], sum(r.decode == "free" for r in requests), ask, room)
+        free = sum(r.decode == "free" for r in requests)
+        yield _cost(cost, found.total[1], found.total[2], free, ask, room)
     yield _margin(
-        len({item.pair or item.id for item in asked.items}),
+        len({item.pair or item.id for item in found.items}),
         len({getattr(request, "facets", {}).get("wording", "") for request in requests}),
     )
     step = max(1, len(requests) // SHOWN)
@@ -148,35 +197,43 @@ def _clean(text: str) -> str:
 
 def _counter(ask: Ask) -> tuple[Callable[[Request], int], str]:
     """Return a function that counts the tokens of a prompt, and a description of how it counts."""
-    from genprobe.engines.transformers import tokenizer_of
-
-    tokenizer: Any = None
+    of: tuple[str, str | None] | None = None
     if ask.control:
-        tokenizer = tokenizer_of(str(control_folder(ask.options)))
+        of = str(control_folder(ask.options)), None
     elif ask.options.base_url is None and ask.model is not None and ask.engine != "replay":
         known = models.resolve(ask.model)
         if not known.base_url:
-            tokenizer = tokenizer_of(known.id, ask.options.revision or known.revision or None)
+            of = known.id, ask.options.revision or known.revision or None
+    tokenizer: Any = None
+    if of is not None:
+        from genprobe.engines.transformers import tokenizer_of
+
+        tokenizer = tokenizer_of(*of)
     if tokenizer is None:
         return _estimate, f"estimated as a token for {BYTES} bytes and {AROUND} per message"
 
     def count(request: Request) -> int:
-        if tokenizer.chat_template:
+        if tokenizer.chat_template and request.decode != "score":
             with contextlib.suppress(Exception):  # a template is a program of the model's authors
                 ids = tokenizer.apply_chat_template(
                     request.messages, add_generation_prompt=True, return_dict=False
                 )
                 return len(ids)
-        return sum(len(tokenizer(m["content"])["input_ids"]) for m in request.messages)
+        return sum(len(tokenizer(text)["input_ids"]) for text in _texts(request))
 
     return count, "counted by the model's tokenizer"
 
 
 def _estimate(request: Request) -> int:
     return sum(
-        AROUND + math.ceil(len(m["content"].encode("utf-8", "replace")) / BYTES)
-        for m in request.messages
+        AROUND + math.ceil(len(text.encode("utf-8", "replace")) / BYTES) for text in _texts(request)
     )
+
+
+def _texts(request: Request) -> list[str]:
+    """Return the texts that a model reads: the messages, and a text to be scored."""
+    scored = request.options.values() if request.decode == "score" else ()
+    return [m["content"] for m in request.messages] + [text for texts in scored for text in texts]
 
 
 def used(run: Run, cost: Price | None = None) -> str:

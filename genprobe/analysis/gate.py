@@ -15,16 +15,14 @@ from functools import partial
 from typing import TYPE_CHECKING, Any
 from xml.sax.saxutils import quoteattr
 
-from genprobe import metrics, tasks
+from genprobe import metrics
 from genprobe.analysis import paired, rises
-from genprobe.analysis.compare import asked_alike, main_measure, signed_by
+from genprobe.analysis.compare import main_measure
 from genprobe.analysis.flips import Flips, flips
 from genprobe.analysis.rises import Moved
-from genprobe.analysis.score import Source, signer
+from genprobe.analysis.sources import Side, need_alike, one_side, signed_by
 from genprobe.errors import InputError, RunError
-from genprobe.outcomes import table
 from genprobe.runs import seal
-from genprobe.runs.run import Run
 from genprobe.runs.spec import WHO
 from genprobe.statistics import ALPHA, adjusted
 from genprobe.text import many
@@ -241,16 +239,16 @@ def _escaped(text: str) -> str:
 
 
 def gate(
-    new: Source,
-    old: Source,
+    new: object,
+    old: object,
     limits: Mapping[str, float],
     falls: Mapping[str, float] | None = None,
     *,
     by: Sequence[str] = (),
     most_flips: float | None = None,
-    again: Source | None = None,
+    again: object = None,
 ) -> Verdict:
-    """Test a new version's run against an old one's.
+    """Test a new version's replies against an old one's: of runs, or of tables of judged replies.
 
     limits: metric -> by how much it may rise, a share; also `unclear`, `refusal` and `failed`,
     which have limits by default, also in each language. falls: metric -> by how much it may fall.
@@ -262,21 +260,22 @@ def gate(
     """
     if not limits and not falls and most_flips is None:
         raise InputError("no limit is given; give one for a rise, for a fall or for flips")
-    first = Run.open(old)
-    before = table.outcomes(first)
+    notes: list[str] = []
+    first = one_side(old, "against", notes.append)
+    before = first.outcomes
     try:
-        second = Run.open(new)
+        second = one_side(new, "new", notes.append)
     except RunError:
         checked(before, before, limits, falls or {}, by)
         raise
-    asked_alike(first, second, (*WHO, "seed"))
-    runs, after = (first, second), table.outcomes(second)
-    notes = [f"{run.folder}: {line}" for run in runs if (line := run.spec.drawn_otherwise)]
-    notes.append(_failed(runs, (before, after), limits.get(NO_REPLY, FAILED)))
-    notes += [f"{run.folder}: {seal.told(run.seals())}" for run in runs]
-    sign = signed_by([signer(run.folder, run, "", {}) for run in runs])
+    notes += need_alike(first, second, (*WHO, "seed"))
+    sides, after = (first, second), second.outcomes
+    notes += [f"{one.name}: {line}" for one in sides if (line := one.drawn_otherwise)]
+    notes.append(_failed(sides, limits.get(NO_REPLY, FAILED)))
+    notes += [f"{one.name}: {seal.told(one.run.seals())}" for one in sides if one.run]
+    sign = signed_by([one.sign for one in sides])
     checks = checked(before, after, limits, falls or {}, by, sign)
-    repeated = None if again is None else _again(first, again)
+    repeated = None if again is None else _again(first, again, notes)
     turned = _flips(before, after, repeated, notes)
     if most_flips is not None and not turned:
         raise InputError("--max-flips counts yes/no answers, and these runs have none")
@@ -285,7 +284,7 @@ def gate(
             "--max-flips: nothing was asked twice, so changes by chance are unknown; give a second "
             "run of the old version with --again, or ask with --samples 2"
         )
-    return Verdict(str(new), str(old), tuple(checks), turned, most_flips, tuple(notes))
+    return Verdict(second.name, first.name, tuple(checks), turned, most_flips, tuple(notes))
 
 
 def checked(
@@ -327,7 +326,7 @@ def checked(
         metric = metrics.find(name)
         if name in asked or not all(map(metric.fits, sides)):
             continue
-        if (metric.units(before, []).reason == "").any():
+        if (metric.units(before, []).left_out == "").any():
             moved = partial(rises.moved, *sides, name, False)
             tests.append(_Limit(name, None, False, moved, least))
     several = all("lang" in side and side["lang"].nunique() > 1 for side in sides)
@@ -419,20 +418,21 @@ def _showable(checks: Sequence[Check]) -> None:
         )
 
 
-def _failed(runs: Sequence[Run], tables: Sequence[pd.DataFrame], most: float) -> str:
+def _failed(sides: Sequence[Side], most: float) -> str:
     """Say how many requests have no reply; raise InputError if they are too many in a run."""
-    import pandas as pd
+    from genprobe.metrics import unanswered
 
     shares = []
-    for run, outcomes in zip(runs, tables, strict=True):
-        none = outcomes["status"] != "answered" if "status" in outcomes else pd.Series([False])
+    for one in sides:
+        outcomes = one.outcomes
+        none = unanswered(outcomes)
         if (without := none.mean()) > most:
             langs = none.groupby(outcomes["lang"]).mean() if "lang" in outcomes else none[:0]
             where = ", ".join(
                 f"{lang} {100 * share:.1f} %" for lang, share in langs.items() if share
             )
             raise InputError(
-                f"{run.folder}: {100 * without:.1f} % of the planned requests have no reply "
+                f"{one.name}: {100 * without:.1f} % of the planned requests have no reply "
                 f"({where}); {100 * most:g} allowed; run the same command again, or give "
                 f"--max-rise {NO_REPLY}=POINTS"
             )
@@ -440,16 +440,15 @@ def _failed(runs: Sequence[Run], tables: Sequence[pd.DataFrame], most: float) ->
     return f"requests without a reply: {shares[0]} in the old run, {shares[1]} in the new one"
 
 
-def _again(first: Run, again: Source) -> pd.DataFrame:
+def _again(first: Side, again: object, notes: list[str]) -> pd.DataFrame:
     """Return the outcomes of another run of the same model, asked the same."""
-    second = Run.open(again)
-    if second.folder.resolve() == first.folder.resolve():
-        raise InputError(f"{second.folder}: --again needs another run of the old version")
-    recorded = ["revision"] if first.spec.engine == "replay" else []  # it is that of the file
-    asked_alike(first, second, ("seed", *recorded))
-    if tasks.of(second.spec).judges and not second.judges():
-        raise RunError(f"{second.folder}: no reply has been judged; run `genprobe judge` on it")
-    return table.outcomes(second)
+    second = one_side(again, "again", notes.append)
+    if first.run and second.run and first.run.folder.resolve() == second.run.folder.resolve():
+        raise InputError(f"{second.name}: --again needs another run of the old version")
+    recorded = ["revision"] if first.recorded else []  # it is that of a file
+    notes += need_alike(first, second, ("seed", *recorded))
+    second.need_judges()
+    return second.outcomes
 
 
 def _flips(

@@ -103,7 +103,8 @@ def league(
     by = [name for name in (raw[0].by if raw else ()) if name != column]
     kept, _ = significance.values(outcomes, metric, [*by, column])
     signed = sign(f"{metric}/{chosen.version}-{chosen.estimand}-{METHOD}")
-    some = [one for one in raw if one.value is not None]
+    # A row without a language has no place in their order.
+    some = [one for one in raw if one.value is not None and one.by[column] not in (None, "")]
     cells = [tuple(one.by[name] for name in by) for one in some]
     told = 0
     for cell in dict.fromkeys(cells):

@@ -27,6 +27,7 @@ from genprobe._version import __version__
 from genprobe.engines import Engine
 from genprobe.errors import Caution, InputError
 from genprobe.files import cells, disk, door
+from genprobe.files.rows import Table
 from genprobe.judges import Item, Judge, llm, verdicts
 from genprobe.limits import exceeded, limit, parsed
 from genprobe.resources import licences, packs, registry
@@ -106,7 +107,7 @@ def _fits(case: Case, own: Second) -> bool:
 
 def _rules(own: Second) -> Judge | None:
     """Return the judge whose kinds say what the rules leave open; None if it gives no kinds."""
-    module = registry.module("judges", own.fills)
+    module = registry.module("judges", own.of or own.fills)
     return module.make() if any(c.name == "kind" for c in module.COLUMNS) else None
 
 
@@ -117,7 +118,7 @@ def imitations(langs: Collection[str] = ()) -> list[Case]:
     return [case._replace(by="their authors and two others", source="imitations") for case in found]
 
 
-def of_file(path: Path, langs: Collection[str] = ()) -> list[Case]:
+def of_file(path: Table, langs: Collection[str] = ()) -> list[Case]:
     """Read labelled replies: rows with `lang, prompt, response, reads, gold`.
 
     reads: a kind of `licences.SIDES`; a choice has `options`, and may have `shown`. gold: the

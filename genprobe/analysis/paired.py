@@ -12,7 +12,7 @@ import numpy as np
 from genprobe import metrics
 from genprobe.analysis.gaps import Gap, OfIntervals, OfPanel, OfStatements, OfSums, means
 from genprobe.errors import InputError
-from genprobe.metrics import Measure, Metric, cells, declare, wordings
+from genprobe.metrics import OWN, UNASKED, Measure, Metric, Units, cells, declare, wordings
 from genprobe.records import FACETS, JSON, Score
 from genprobe.resources.registry import unknown
 from genprobe.statistics import ALPHA, COLUMNS, LEVEL, SEED, TURNS, Array, Interval, ratio, turned
@@ -286,7 +286,7 @@ def cells_of(
         if column not in a or column not in b or (column in never and column in by):
             raise InputError(f"{metric} cannot be split by {column!r} in both")
     by = list(dict.fromkeys([*apart(chosen, (a, b), (*by, between)), *by]))
-    return matched(a, b, metric, by, between) if fits(chosen) else summed(a, b, chosen, by)
+    return matched(a, b, metric, by, between) if fits(chosen) else summed(a, b, chosen, by, between)
 
 
 def matched(
@@ -298,9 +298,11 @@ def matched(
     known = [c for c in SAME if c in a and c in b and c not in (*chosen.never_by, between)]
     split = [*by, *(["wording"] if over else [])]
     keys = list(dict.fromkeys([*known, *split]))
-    whole = len(chosen.units(a, split).reason)
-    if len(chosen.units(a, keys).reason) != whole:  # a unit would be cut, and weigh otherwise
-        keys = [k for k in keys if k in split or len(chosen.units(a, [*split, k]).reason) == whole]
+    whole = len(chosen.units(a, split).left_out)
+    if len(chosen.units(a, keys).left_out) != whole:  # a unit would be cut, and weigh otherwise
+        keys = [
+            k for k in keys if k in split or len(chosen.units(a, [*split, k]).left_out) == whole
+        ]
     sides = [_side(chosen, outcomes, keys, metric) for outcomes in (a, b)]
     both = sides[0].merge(sides[1], "outer", keys, suffixes=("_a", "_b"))
     both["__cluster"] = both.pop("__cluster_a").fillna(both.pop("__cluster_b"))
@@ -317,7 +319,7 @@ def _side(chosen: Metric, outcomes: pd.DataFrame, keys: list[str], metric: str) 
     import pandas as pd
 
     units = chosen.units(outcomes, keys)
-    counted = (units.reason == "").to_numpy(bool)
+    counted = (units.left_out == "").to_numpy(bool)
     values = units.stats[counted]
     if len(values) and not (values[:, 1] == 1).all():
         raise InputError(f"{metric} weighs its {chosen.unit}, so two models cannot be paired")
@@ -371,13 +373,18 @@ class Summed:
     """One cell of two models, whose figures are functions of sums.
 
     sums: (2, statements, statistics), of a and b. counted: (2, statements), the units that count.
-    planned: (statements,), all, of the one that has more.
+    either, planned: (statements,), the units that count for one of the two at least, and all.
+    least, most: (2, statistics), the sums if every unclear unit made the figure as low, and as
+    high, as it can; None if that is not known.
     """
 
     by: dict[str, JSON]
     sums: Array
     counted: Array
+    either: Array
     planned: Array
+    least: Array | None
+    most: Array | None
 
     @property
     def both(self) -> int:
@@ -409,30 +416,112 @@ class Summed:
         return OfIntervals(sides[0], sides[1], limits(metric)[1])
 
 
-def summed(a: pd.DataFrame, b: pd.DataFrame, chosen: Metric, by: Sequence[str]) -> list[Summed]:
-    """Sum the units of two tables by cell of `by` and statement."""
+def summed(
+    a: pd.DataFrame, b: pd.DataFrame, chosen: Metric, by: Sequence[str], between: str = "model"
+) -> list[Summed]:
+    """Sum the units of two tables by cell of `by` and statement; see `cells_of`."""
     import pandas as pd
 
-    keys = [*by, "__cluster"]
-    sides = []
+    known = [c for c in SAME if c in a and c in b and c not in (*by, between)]
+    sides, sizes = [], []
     for outcomes in (a, b):
-        units = chosen.units(outcomes, list(by))
-        counted = (units.reason == "").to_numpy(bool)
-        stats = pd.DataFrame(units.stats * counted[:, None], units.cells.index)
+        # Units that are rows keep their numbers; others are only known by their statement.
+        rows = outcomes.set_axis(range(-len(outcomes), 0))
+        units = chosen.units(rows, list(by))
+        counted = (units.left_out == "").to_numpy(bool)
+        parts = {"sum": units.stats * counted[:, None]}
+        parts |= dict(zip(("least", "most"), _ends(chosen, units, counted), strict=True))
         frame = units.cells[list(by)].assign(
             __cluster=units.cluster.astype(str), __size=counted.astype(float), __planned=1.0
         )
-        rows = pd.concat([frame, stats], axis=1)
+        index, keys = units.cells.index, [*by, "__cluster"]
+        single = rows[known].reindex(index) if index.isin(rows.index).all() else rows[[]][:0]
+        unit = pd.concat([frame, single], axis=1)
+        unit = unit.groupby([*keys, *single.columns], dropna=False, observed=True)
+        sizes.append(unit[["__size", "__planned"]].sum())
+        columns = [pd.DataFrame(part, index).add_prefix(f"{name}_") for name, part in parts.items()]
+        rows = pd.concat([frame, *columns], axis=1)
         sides.append(rows.groupby(keys, dropna=False, observed=True).sum())
-    both = sides[0].add_suffix("_a").join(sides[1].add_suffix("_b"), how="outer").fillna(0.0)
-    both = both.reset_index()
-    at, labels = cells(both, list(by))
+    if sizes[0].index.names != sizes[1].index.names:
+        sizes = [one.groupby(keys, dropna=False, observed=True).sum() for one in sizes]
+    either = sizes[0].add_suffix("_a").join(sizes[1].add_suffix("_b"), how="outer").fillna(0.0)
+    for name in ("__size", "__planned"):
+        either[name] = either[[f"{name}_a", f"{name}_b"]].max(axis=1)
+    either = either.groupby(keys, dropna=False, observed=True)[["__size", "__planned"]].sum()
+    index = either.index
+    sides = [side.reindex(index, fill_value=0.0) for side in sides]
+    at, labels = cells(either.reset_index(), list(by))
     found = []
     for number, label in enumerate(labels):
-        rows = both[at == number].drop(columns=keys).to_numpy(float)
-        by_side = np.moveaxis(rows.reshape(len(rows), 2, -1), 1, 0)  # (2, statements, columns)
-        found.append(Summed(label, by_side[..., 2:], by_side[..., 0], by_side[..., 1].max(0)))
+        here = at == number
+
+        def both(prefix: str, here: Array = here) -> Array:
+            parts = [side.loc[here].filter(regex=f"^{prefix}").to_numpy(float) for side in sides]
+            most = max(part.shape[1] for part in parts)  # one side may have fewer wordings
+            return np.stack([np.pad(p, ((0, 0), (0, most - p.shape[1]))) for p in parts])
+
+        size, planned = either.loc[here].to_numpy(float).T
+        sums, counted, own = both("sum_"), both("__size")[..., 0], both("__planned").sum((1, 2))
+        ends = [both(f"{name}_").sum(1) for name in ("least", "most")]
+        for side, lacking in enumerate(planned.sum() - own):
+            if lacking:  # what one of the two was not asked is unclear there
+                _add(chosen, ends, side, lacking, sums[side], counted[side])
+        least, most = (None if np.isnan(end).any() else end for end in ends)
+        found.append(Summed(label, sums, counted, size, planned, least, most))
     return found
+
+
+def _ends(chosen: Metric, units: Units, counted: Array) -> tuple[Array, Array]:
+    """Return the statistics of units whose figure is as low, and as high, as it can be.
+
+    A unit that counts has its own. One that is unclear has those of `Metric.extremes`; as a share
+    of a wording, none or all of its size; as a weighted value, an end of the scale and the weight
+    that the others have on average. NaN where none of these is known.
+    """
+    unclear = ~counted & ~units.left_out.isin(UNASKED).to_numpy(bool)
+    low, high = (units.stats * counted[:, None] for _ in range(2))
+    if not unclear.any():
+        return low, high
+    if chosen.extremes:
+        low[unclear], high[unclear] = chosen.extremes
+    elif _of_shares(chosen, low):
+        sizes = units.stats[unclear][:, 1::2]
+        low[unclear], high[unclear] = 0.0, 0.0
+        low[np.ix_(unclear, range(1, low.shape[1], 2))] = sizes
+        high[unclear] = np.repeat(sizes, 2, axis=1)
+    elif chosen.value is ratio and np.isfinite(chosen.limits).all() and counted.any():
+        weight = units.stats[counted][:, 1].mean()
+        low[unclear], high[unclear] = ((end * weight, weight) for end in chosen.limits)
+    else:
+        low[unclear], high[unclear] = np.nan, np.nan
+    return low, high
+
+
+def _of_shares(chosen: Metric, stats: Array) -> bool:
+    """Tell whether the statistics are hits and sizes, each share of which raises the figure."""
+    return chosen.estimand != OWN or (chosen.value is not ratio and stats.shape[1] == 2)
+
+
+def _add(
+    chosen: Metric, ends: list[Array], side: int, lacking: float, sums: Array, counted: Array
+) -> None:
+    """Add units that a side lacks to its lowest and highest sums, as `_ends` has them."""
+    low, high = ends
+    if chosen.extremes:
+        low[side] += lacking * np.array(chosen.extremes[0])
+        high[side] += lacking * np.array(chosen.extremes[1])
+    elif _of_shares(chosen, low):
+        more = (low[:, 1::2].max(0) - low[side, 1::2]).copy()
+        low[side, 1::2] += more
+        high[side] += np.repeat(more, 2)
+    elif chosen.value is ratio and np.isfinite(chosen.limits).all() and counted.any():
+        weight = lacking * sums[:, 1].sum() / counted.sum()
+        low[side], high[side] = (
+            end[side] + weight * np.array([limit, 1.0])
+            for end, limit in zip(ends, chosen.limits, strict=True)
+        )
+    else:
+        low[side] = high[side] = np.nan
 
 
 def tested(metric: str, cell: Matched | Summed, resamples: int = TURNS) -> Paired:
@@ -473,10 +562,16 @@ def _of_sums(chosen: Metric, cell: Summed) -> Paired:
     """Compare two figures that are functions of sums."""
     a, b = cell.figures(chosen)
     n_a, n_b = (int(n) for n in cell.counted.sum(1))
-    n = max(n_a, n_b)
-    found = Paired(chosen.name, cell.by, n, 0, int(cell.planned.sum()) - n, n_a, n_b, a, b)
+    n, planned = int(cell.either.sum()), int(cell.planned.sum())
+    found = Paired(chosen.name, cell.by, n, 2 * n - n_a - n_b, planned - n, n_a, n_b, a, b)
     if a is None or b is None:
         return found
+    if cell.least is None or cell.most is None:
+        lowest, highest = (np.array([end, end]) for end in chosen.limits)
+    else:
+        lowest, highest = (np.asarray(chosen.value(end)) for end in (cell.least, cell.most))
+    if not np.allclose(lowest, highest) and np.isfinite([lowest, highest]).all():
+        found = dataclasses.replace(found, **_between(lowest, highest))
     gap = cell.gap(chosen)
     low, high = gap.interval() or (None, None)
     return dataclasses.replace(found, difference=b - a, low=low, high=high, gap_p=gap.two_sided())
@@ -486,8 +581,13 @@ def _bounds(cell: Matched) -> dict[str, Any]:
     """Return the bounds of the two figures and of their difference, by name."""
     if cell.least is None or cell.most is None or not cell.unclear:
         return {}
-    (low_a, low_b), (high_a, high_b) = (means(side) for side in (cell.least, cell.most))
-    assert low_a is not None and low_b is not None and high_a is not None and high_b is not None
+    lowest, highest = (np.array(means(side), float) for side in (cell.least, cell.most))
+    return _between(lowest, highest)
+
+
+def _between(lowest: Array, highest: Array) -> dict[str, Any]:
+    """Name the bounds. lowest, highest: (2,), the ends of the figures of a and b."""
+    (low_a, low_b), (high_a, high_b) = lowest.tolist(), highest.tolist()
     return {
         "bounds_a": (low_a, high_a),
         "bounds_b": (low_b, high_b),

@@ -7,11 +7,11 @@ from collections.abc import Callable, Sequence
 from typing import TYPE_CHECKING
 
 from genprobe import tasks
-from genprobe.analysis.compare import asked_alike, signed_by
-from genprobe.analysis.score import Source, listed, signer, sources_of
+from genprobe.analysis.sources import asked_alike, runs_of, signed_by, signer
 from genprobe.errors import InputError, RunError
 from genprobe.render.grid import model_names
 from genprobe.render.scores import Scores
+from genprobe.resources.registry import listed
 from genprobe.runs.run import Run
 from genprobe.tasks.pipeline import Note, quiet
 
@@ -19,9 +19,7 @@ if TYPE_CHECKING:
     import pandas as pd
 
 
-def paradigms(
-    folders: Sequence[Source], *, by: str | Sequence[str] = (), note: Note = quiet
-) -> Scores:
+def paradigms(folders: object, *, by: str | Sequence[str] = (), note: Note = quiet) -> Scores:
     """Compare what models say with what they prefer (`analysis.paradigms`).
 
     Each model has its own yes/no and log-probability runs, matched by model and revision. by:
@@ -32,8 +30,8 @@ def paradigms(
     from genprobe.analysis import paradigms as both
     from genprobe.outcomes import table
 
-    columns = [c for c in listed(by) or ["lang"] if c not in ("model", "decode", "scorer")]
-    models = _by_model([Run.open(folder) for folder in sources_of(folders)])
+    columns = [c for c in listed(by, "by") or ["lang"] if c not in ("model", "decode", "scorer")]
+    models = _by_model([Run.open(folder) for folder in dict.fromkeys(runs_of(folders))])
     first = next(iter(models.values()))
     scores = Scores()
     signers: list[Callable[[str], str]] = []

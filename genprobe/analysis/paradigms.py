@@ -23,8 +23,7 @@ import pandas as pd
 
 from genprobe.errors import InputError
 from genprobe.metrics import REPLY, Measure, cells, declare, rank
-from genprobe.outcomes.table import DECODES
-from genprobe.records import JSON, Score
+from genprobe.records import DECODES, JSON, Score
 from genprobe.resources import registry
 from genprobe.statistics import (
     BOOTSTRAP,
@@ -74,12 +73,14 @@ def items(said: pd.DataFrame, preferred: pd.DataFrame, by: Sequence[str] = ()) -
     differs between them, nothing is in both, or a column is unknown or does not describe items.
     """
     asked_choices, scored_choices = "chosen" in said, "chosen" in preferred
-    if asked_choices != scored_choices:
+    of_pairs = asked_choices and "original_id" in said and not scored_choices
+    if asked_choices != scored_choices and not of_pairs:
         holds = "choices" if scored_choices else "pairs"
         raise InputError(
             f"the log-prob run holds {holds}, and the other does not; give two of the same kind"
         )
-    one, two, facts = (_choices if asked_choices else _pairs)(said, preferred, by)
+    join = _likelier if of_pairs else _choices if asked_choices else _pairs
+    one, two, facts = join(said, preferred, by)
     parts = []
     for decode, mine in one.groupby("decode"):
         for scorer, theirs in two.groupby("scorer"):
@@ -125,10 +126,42 @@ def _pairs(said: pd.DataFrame, preferred: pd.DataFrame, by: Sequence[str]) -> Si
     facts = _facts(asked, preferred, [c for c in dict.fromkeys(by) if c not in _KEY])
     asked = asked[["decode", *_KEY]].assign(decode=asked["decode"].astype(str), says=says(asked))
     one = asked.groupby(["decode", *_KEY], observed=True)["says"].mean().reset_index()
+    return one, _by_original(preferred), facts
+
+
+def _by_original(preferred: pd.DataFrame) -> pd.DataFrame:
+    """Compute the mean of pro - anti over the contrasts of each original, by scorer."""
     with np.errstate(invalid="ignore"):  # infinite values
         scored = preferred[["scorer", *_KEY]].assign(prefers=preferred["pro"] - preferred["anti"])
-    two = scored.groupby(["scorer", *_KEY], observed=True)["prefers"].mean().reset_index()
-    return one, two, facts
+    return scored.groupby(["scorer", *_KEY], observed=True)["prefers"].mean().reset_index()
+
+
+def _likelier(said: pd.DataFrame, preferred: pd.DataFrame, by: Sequence[str]) -> Sides:
+    """Return the two sides of pairs of which it was asked which sentence is likelier.
+
+    says: among answers that name one of the two sentences, over the contrasts, frames, orders and
+    samples of an original, the share that names the original.
+    """
+    said = said.drop(columns=["statement", "item"], errors="ignore")
+    said = said.rename(columns={"original_id": "statement"})
+    preferred = preferred.drop(columns="statement", errors="ignore")
+    preferred = preferred.rename(columns={"item": "statement"})
+    both = (
+        said[[*_KEY, "text"]]
+        .drop_duplicates()
+        .merge(preferred[[*_KEY, "text", "contrast_text"]].drop_duplicates(), "inner", _KEY)
+    )
+    ends = " " + both["text_y"] + " / " + both["contrast_text"]
+    same = [text.endswith(end) for text, end in zip(both["text_x"], ends, strict=True)]
+    held = both.assign(same=same).groupby([*_KEY, "text_x"])["same"].any()
+    if not held.all():
+        lang, statement, _ = held.index[~held][0]
+        raise InputError(
+            f"pair {statement!r} ({lang}) has another text in the log-prob run; give two runs of "
+            "the same data"
+        )
+    facts = _facts(said, preferred, [c for c in dict.fromkeys(by) if c not in _KEY])
+    return _named(said), _by_original(preferred), facts
 
 
 def _choices(said: pd.DataFrame, preferred: pd.DataFrame, by: Sequence[str]) -> Sides:
@@ -144,13 +177,17 @@ def _choices(said: pd.DataFrame, preferred: pd.DataFrame, by: Sequence[str]) -> 
     )
     _same_questions(said, preferred)
     facts = _facts(said, preferred, [c for c in dict.fromkeys(by) if c not in _KEY])
+    scored = preferred.groupby(["scorer", *_KEY], observed=True)["log_ratio"].mean()
+    return _named(said), scored.rename("prefers").reset_index(), facts
+
+
+def _named(said: pd.DataFrame) -> pd.DataFrame:
+    """Compute, of the answers that name one of the two sides, the share that names the target."""
     masses = said[["p_target", "p_counter"]].where(said["left_out"] == "", 0.0).fillna(0.0)
     keys = ["decode", *_KEY]
     total = pd.concat([said[keys], masses], axis=1).groupby(keys, observed=True).sum()
     both = total["p_target"] + total["p_counter"]
-    one = (total["p_target"] / both.where(both > 0)).rename("says").reset_index()
-    scored = preferred.groupby(["scorer", *_KEY], observed=True)["log_ratio"].mean()
-    return one, scored.rename("prefers").reset_index(), facts
+    return (total["p_target"] / both.where(both > 0)).rename("says").reset_index()
 
 
 def _same_questions(said: pd.DataFrame, preferred: pd.DataFrame) -> None:

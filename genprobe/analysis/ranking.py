@@ -26,22 +26,27 @@ import numpy as np
 from genprobe.analysis.gaps import OfPanel, OfStatements
 from genprobe.errors import InputError
 from genprobe.metrics import wordings as panel
-from genprobe.statistics import COLUMNS, LEVEL, SEED, Array, Interval, spread_weights
+from genprobe.statistics import (
+    ALPHA,
+    COLUMNS,
+    LEVEL,
+    SEED,
+    Array,
+    Interval,
+    hides,
+    spread_weights,
+)
 from genprobe.text import many
 
 if TYPE_CHECKING:
     import pandas as pd
 
     from genprobe.metrics import Metric, Units
+    from genprobe.review.corrected_rates import Difference
 
 DRAWS = 4_000
 METHOD = f"simultaneous{100 * LEVEL:g}"
 POWER = 0.9
-
-
-def hides(bounds: Interval | None) -> bool:
-    """Tell whether the bounds of a difference hold 0, so that no direction can be given."""
-    return bounds is not None and bounds[0] <= 1e-12 and bounds[1] >= -1e-12
 
 
 @dataclass(frozen=True)
@@ -51,7 +56,8 @@ class Pair:
     difference: a's figure minus b's. low, high: an interval simultaneous with all other pairs; None
     if one of the two has no reply in some wording. shown: about the smallest difference that such
     data show in nine of ten studies. bounds: of the difference, if unclear units counted as yes for
-    one and as no for the other; None if no unit is unclear.
+    one and as no for the other; None if no unit is unclear. p: the corrected p-value that decides
+    in place of the interval, which then is of this pair alone; None if the interval decides.
     """
 
     a: str
@@ -61,19 +67,22 @@ class Pair:
     high: float | None
     shown: float | None
     bounds: Interval | None = None
+    p: float | None = None
 
     @property
     def _excludes(self) -> bool:
+        if self.p is not None:
+            return self.p < ALPHA
         return self.low is not None and self.high is not None and (self.low > 0 or self.high < 0)
 
     @property
     def open(self) -> bool:
-        """Return whether the interval excludes 0, and the bounds do not."""
+        """Return whether a difference is shown, but the bounds hold 0."""
         return self._excludes and hides(self.bounds)
 
     @property
     def differ(self) -> bool:
-        """Return whether the interval excludes 0, and the bounds, too."""
+        """Return whether a difference is shown, and the bounds exclude 0, too."""
         return self._excludes and not hides(self.bounds)
 
 
@@ -86,8 +95,7 @@ class Ranking:
     figure first; empty if the bounds of a pair leave its order open, or a pair has no interval.
     wordings: their number, 1 if the figure is not over wordings. statements: to which some model
     has a reply that counts. unshared: of these, to which another has none. lacking: model -> number
-    of wordings in which it has none. without: models that have no reply that counts and are not
-    ranked.
+    of wordings in which it has none. without: models that have no figure and are not ranked.
     """
 
     models: tuple[str, ...]
@@ -129,7 +137,7 @@ class Ranking:
                 "of the models has no clear reply"
             )
         if self.without:
-            told += f"; not ranked, as nothing counts: {', '.join(self.without)}"
+            told += f"; not ranked, as they have no figure: {', '.join(self.without)}"
         return told
 
     def json(self) -> dict[str, Any]:
@@ -197,18 +205,12 @@ def ranking(
             bounds = float(ends[i, 0] - ends[j, 1]), float(ends[i, 1] - ends[j, 0])
             pair = replace(pair, bounds=bounds)
         pairs.append(pair)
-    differ = {(pair.a, pair.b) for pair in pairs if pair.differ}
-    groups: list[list[str]] = [names[:1]]
-    for at in range(1, len(names)):
-        if all((a, b) in differ for a in names[:at] for b in names[at:]):
-            groups.append([])
-        groups[-1].append(names[at])
     unsure = any(pair.open or pair.low is None for pair in pairs)
     none = (sizes.sum(1) == 0).sum(1)
     return Ranking(
         models=tuple(names),
         values=tuple(float(values[i]) for i in order),
-        groups=tuple(map(tuple, groups)) if len(groups) > 1 else None,
+        groups=grouped(names, pairs),
         pairs=tuple(pairs),
         chances={} if unsure else _chances(names, hits[order], sizes[order], limits),
         wordings=wordings,
@@ -216,6 +218,20 @@ def ranking(
         unshared=statements - both,
         lacking={models[i]: int(none[i]) for i in order if none[i]},
     )
+
+
+def grouped(names: Sequence[str], pairs: Sequence[Pair]) -> tuple[tuple[str, ...], ...] | None:
+    """Cut an order where all above differ from all below; None if no ranking is supported.
+
+    names: from the highest figure to the lowest. pairs: of every two, `a` above `b`.
+    """
+    differ = {(pair.a, pair.b) for pair in pairs if pair.differ}
+    groups: list[list[str]] = [list(names[:1])]
+    for at in range(1, len(names)):
+        if all((a, b) in differ for a in names[:at] for b in names[at:]):
+            groups.append([])
+        groups[-1].append(names[at])
+    return tuple(map(tuple, groups)) if len(groups) > 1 else None
 
 
 def _more(level: float) -> float:
@@ -312,6 +328,40 @@ def _ends(
     means = means.assign(model=means["model"].astype(str)).groupby("model")
     ends = means[["__low", "__high"]].mean().reindex(list(names)).to_numpy(float)
     return None if np.allclose(ends[:, 0], ends[:, 1]) else ends
+
+
+def of_corrected(found: Sequence[tuple[Difference, float | None]], names: Sequence[str]) -> Ranking:
+    """Rank models by a rate that a review corrects, from the differences of every two in a cell.
+
+    found: each difference with its corrected p-value, which decides. names: of all models; one
+    whose rate is not corrected is not ranked.
+    """
+    values: dict[str, float] = {}
+    for one, _ in found:
+        values |= zip((str(one.by["a"]), str(one.by["b"])), (r[0] for r in one.rates), strict=True)
+    order = sorted(values, key=lambda name: -values[name])
+    pairs = []
+    for one, p in found:
+        a, b = sorted((str(one.by["a"]), str(one.by["b"])), key=order.index)
+        side = -1 if a == one.by["a"] else 1  # the differences here are of a less b
+        low, high = one.low, one.high
+        bounds = one.bounds
+        if side < 0:
+            low, high = (None if end is None else -end for end in (high, low))
+            bounds = bounds and (-bounds[1], -bounds[0])
+        pairs.append(Pair(a, b, side * one.value, low, high, None, bounds, p))
+    return Ranking(
+        models=tuple(order),
+        values=tuple(values[name] for name in order),
+        groups=grouped(order, pairs),
+        pairs=tuple(pairs),
+        chances={},
+        wordings=max(one.wordings for one, _ in found),
+        statements=max(one.statements for one, _ in found),
+        unshared=0,
+        lacking={},
+        without=tuple(name for name in names if name not in values),
+    )
 
 
 def tables(kept: pd.DataFrame) -> tuple[list[str], Array, Array]:

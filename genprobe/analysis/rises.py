@@ -135,11 +135,11 @@ def moved(
         panel = len(cell.wordings) if isinstance(cell, Matched) else 1
         size = int(n.sum(1).max()), int((n.sum(0) > 0).sum()), panel
         found.append(Moved(cell.by, estimand, *figures, *size, tuple(gaps.items()), none))
-    # A cell of `by` with one statement can show nothing; the cells of a limit must all show it.
-    some = [one for one in found if one.statements > 1]
-    if not some or (not by and len(some) < len(found)):
+    # A cell of `by` with one statement shows nothing; the cells of a limit must all show it.
+    several = [one.statements > 1 for one in found]
+    if not (any(several) if by else found and all(several)):
         raise InputError(f"{metric}: fewer than two statements count; nothing to test")
-    return some
+    return found
 
 
 def _counts(metric: str, cells: Sequence[Matched | Summed], old: pd.DataFrame) -> None:
@@ -176,7 +176,7 @@ def lost(old: pd.DataFrame, new: pd.DataFrame, metric: str, by: Sequence[str] = 
     for cell in cells:
         n, unclear = cell.planned, cell.planned - cell.counted
         own = np.column_stack([unclear[0], n, unclear[1], n])[n > 0]
-        if len(own) > 1:
+        if len(own) > (0 if by else 1):
             before, after = (float(side.sum() / n.sum()) for side in unclear)
             gap, none = OfStatements(own, 1.0), OfStatements(own[:, [0, 1, 0, 1]], 1.0)
             size = int(n.sum()), len(own), 1

@@ -3,25 +3,26 @@
 from __future__ import annotations
 
 import dataclasses
-import functools
 import itertools
-import os
+import re
 from collections import Counter
-from collections.abc import Callable, Iterator, Mapping, Sequence
+from collections.abc import Callable, Iterable, Iterator, Sequence
 from dataclasses import dataclass
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
-from genprobe import files
+from genprobe import files, tasks
+from genprobe.analysis.sources import about, answered, opened, signer
 from genprobe.errors import Caution, InputError
 from genprobe.files import door
+from genprobe.files.rows import Rows, Table, cells_of, rows_of
 from genprobe.records import Score, digest
 from genprobe.render.scores import Scores
 from genprobe.resources import measured, packs, registry
-from genprobe.runs.run import Run
-from genprobe.runs.spec import file_signer
+from genprobe.resources.registry import listed
+from genprobe.runs import seal
+from genprobe.runs.run import OTHERS, Run
 from genprobe.tasks.pipeline import Note, quiet
-from genprobe.tasks.pipeline.judge import judged_rows
 from genprobe.text import many
 
 if TYPE_CHECKING:
@@ -29,60 +30,89 @@ if TYPE_CHECKING:
 
     from genprobe.analysis.second import Beside
 
-Source = str | os.PathLike[str]  # a run, its folder, or a file
-
 
 def score(
-    sources: Source | Sequence[Source],
+    sources: object,
     *,
     metrics: str | Sequence[str] = (),
     by: str | Sequence[str] = (),
     declared: bool = False,
     reviewed: str | Path | None = None,
-    scorers: Sequence[str] = (),
+    rule: str = "",
+    scorers: str | Sequence[str] = (),
     perplexity: bool = False,
-    people: str | Path | None = None,
+    people: object = None,
     band: bool = False,
-    regions: Sequence[str] = (),
+    regions: str | Sequence[str] = (),
     league: str = "",
+    wide: bool = False,
+    save: bool = False,
+    export: str | Path | None = None,
     note: Note = quiet,
 ) -> Scores:
-    """Score run folders, or files of judged replies or scored pairs, each source by itself.
+    """Score runs, or tables of judged replies or scored pairs, each source by itself.
 
-    sources: run folders and files (JSONL, CSV, Parquet), one or several. metrics: their names; the
-    default ones if empty. by: columns by which figures are grouped. If empty: language and probe,
-    domain if the rows have one, and model if there are several; `source` is added if two sources
-    share a cell. Facts about models, `region` and `inside` can be given, too (outcomes/facts.py).
-    declared: count only recognised declarations. reviewed: a table of `review import`; each rate is
-    returned as measured and corrected. scorers: for log-probability runs; if empty, those of the
-    run. perplexity: the values in files of pairs are perplexities, of which the lower is preferred.
-    people: a table of people's agreement with the stereotypes of choices
-    (`outcomes.external.with_people`). band: also return each rate of yes/no answers by the other
-    readings (band.py). regions: count only stereotypes known in one of these. league: a
-    column, such as `lang`, whose values are also set in order by partly pooled shares (league.py).
-    note: called with every message and caution.
+    sources: runs, files (JSONL, CSV, Parquet), tables in memory (`files.rows.rows_of`) and logs of
+    other harnesses, whose replies are read first; one or several. metrics: their names; the default
+    ones if empty. by: columns by which figures are grouped. If empty: language and probe, domain if
+    the rows have one, and model if there are several; `source` is added if two sources share a
+    cell. Facts about models, `region` and `inside` can be given, too (outcomes/facts.py). declared:
+    count only recognised declarations. reviewed: a table of `review import`; each rate is returned
+    as measured and corrected. rule: `published` also returns NegRate of stories by the rule of its
+    study. scorers: for log-probability runs; if empty, those of the run. perplexity: the values in
+    files of pairs are perplexities, of which the lower is preferred. people: a table, or its file,
+    of people's agreement with the stereotypes of choices (`outcomes.external.with_people`). band:
+    also return each rate of yes/no answers by the other readings (band.py). regions: count only
+    stereotypes known in one of these. league: a column, such as `lang`, whose values are also set
+    in order by partly pooled shares (league.py). wide: display the values of the last column side
+    by side, one table for each measure; without `by` and metrics the main measure, by model and
+    language. save: write the scores of runs to their `scores.json`, beside those that are there (of
+    the same question the newer), once all sources are counted. export: a file to which the rows
+    that are counted are also written, with their texts, in the format of its suffix (CSV, JSONL,
+    Parquet); of one source. note: called with every message and caution.
 
-    Returns the scores. Those of a run are also written to its `scores.json`, its outcomes to
-    `outcomes.csv`, once all sources are counted. Raises InputError with a message of one line.
+    Else nothing is written but `outcomes.parquet` of a run, its outcomes without texts, so that
+    they are counted faster the next time.
+
+    Raises InputError with a message of one line.
     """
     from genprobe.analysis import second
     from genprobe.metrics import thoughts
-    from genprobe.outcomes import columns as known_columns
 
+    names, by = listed(metrics, "metrics"), listed(by, "by")
+    alone = wide and not names and not rule  # the main measure is shown
+    by = by or (("model", "lang") if alone else ())
+    if rule:
+        if rule != RULE:
+            raise registry.unknown("rule", rule, [RULE])
+        names = (*names, "negrate", "negrate-corrected", f"negrate-{rule}")
     how = _How(
-        *(listed(metrics), listed(by), declared, reviewed),
-        *(scorers, perplexity, people, band),
-        *(regions, league, note),
+        *(names, by, declared, reviewed),
+        *(listed(scorers, "scorers"), perplexity, None, band),
+        *(listed(regions, "regions"), league, alone, note),
     )
+    if people is not None:
+        how = dataclasses.replace(how, people=rows_of(people, "people"))
     how.check()
-    tables = [_table(source, how) for source in sources_of(sources)]
+    named = dict.fromkeys(opened(sources, note))
+    if export is not None and len(named) > 1:
+        raise InputError("--export writes the rows of one run or file; name one")
+    tables = [_table(source, how) for source in named]
     tables.sort(key=lambda one: one.run.spec.order if one.run else ("", []))
     columns = _columns(tables, how.by)
-    for line in (*_capitals(tables, how.by), *_several_readers(tables)):
+    for line in (*_spellings(tables, how.by), *_several_readers(tables)):
         note(Caution(line))
     scores = {table.source: _counted(table, tables, columns, how) for table in tables}
     for table in tables:
         unread = _left_unread(table, scores[table.source])
+        models = _values_of([table], "model") if "model" not in columns else set()
+        if len(models) > 1:
+            note(
+                Caution(
+                    f"{table.source}: {many(len(models), 'model')} are counted together; --by "
+                    f"{','.join(['model', *columns])} tells them apart"
+                )
+            )
         drawn = table.run.spec.drawn_otherwise if table.run else ""
         lines = (drawn, thoughts.too_many_cut(table.outcomes), *unread, *_changed(table.outcomes))
         for line in filter(None, lines):
@@ -92,10 +122,16 @@ def score(
     if not any(scores.values()):
         raise InputError(f"{tables[0].source}: nothing could be counted; see docs/measures.md")
     for table in tables:
-        if table.run:
-            rows = functools.partial(_plain_rows, table.outcomes)
-            table.run.write_scores(scores[table.source], rows, known_columns.kinds())
-    return Scores(_told_apart(scores))
+        if table.run and save:
+            table.run.write_scores(scores[table.source], add=True)
+    if export is not None:
+        _export(tables, Path(export))
+    found = Scores(_told_apart(scores))
+    found.wide = wide
+    return found
+
+
+RULE = "published"  # of NegRate
 
 
 @dataclass(frozen=True)
@@ -108,10 +144,11 @@ class _How:
     reviewed: str | Path | None
     scorers: Sequence[str]
     perplexity: bool
-    people: str | Path | None
+    people: Table | None
     band: bool
     regions: Sequence[str]
     league: str
+    alone: bool
     note: Note
 
     def check(self) -> None:
@@ -121,6 +158,14 @@ class _How:
         for name in self.metrics:
             if self.perplexity and measures.find(name).of_logs:
                 raise InputError(f"{name} needs log-probabilities, and the values are perplexities")
+
+    @property
+    def texts(self) -> bool:
+        """Return whether whole texts are needed, or a table that is not kept in the folder."""
+        from genprobe.outcomes import counted
+
+        asked = bool(self.scorers) or self.band or self.reviewed is not None
+        return asked or any(map(counted.is_text, self.by))
 
     @property
     def subset(self) -> str:
@@ -137,20 +182,20 @@ class _Table:
     its second reader, and by its answers when asked again.
     """
 
-    source: Path
+    source: Table
     run: Run | None
     outcomes: pd.DataFrame
     reader: str | None
     beside: Beside | None = None
 
 
-def _table(source: Path, how: _How) -> _Table:
+def _table(source: Table, how: _How) -> _Table:
     """Read the outcomes of one source."""
     from genprobe.analysis import second
     from genprobe.metrics.rates import other_forms
-    from genprobe.outcomes import facts, table
+    from genprobe.outcomes import counted, facts, table
 
-    run = Run.open(source) if source.is_dir() else None
+    run = Run.open(source) if isinstance(source, Path) and source.is_dir() else None
     try:
         if run and how.perplexity:
             raise InputError("--perplexity is only for files of pairs; leave it out for a run")
@@ -158,25 +203,30 @@ def _table(source: Path, how: _How) -> _Table:
             raise InputError("--scorer can be used only with a run of logprob")
         if run:
             _cut_off(source, run, how.note)
-            outcomes = table.outcomes(run, how.scorers)
+            outcomes = table.outcomes(run, how.scorers) if how.texts else counted.counted(run, True)
             reader = run.judges().get("yesno")
         else:
-            rows, reader = _answered(source, how.band)
+            rows, reader = answered(source, how.band, how.texts)
             outcomes = table.from_rows(rows, how.perplexity)
             for line in table.oddities(rows, outcomes):
                 how.note(Caution(f"{source}: {line}"))
+            del rows
+            outcomes = outcomes if how.texts else counted.compact(outcomes)
         if how.people is not None:
-            outcomes = _with_people(source, outcomes, Path(how.people))
+            outcomes = with_people(source, outcomes, how.people)
         for line in () if how.declared or "type" in how.by else other_forms(outcomes):
             how.note(f"{source}: {line}")
 
         def more(found: pd.DataFrame) -> pd.DataFrame:
             return facts.beside(found, how.by, how.regions)
 
-        beside = second.beside(run, lambda view: more(table.outcomes(view))) if run else None
+        def view_of(view: Any) -> pd.DataFrame:
+            return more(counted.compact(table.outcomes(view), ["request"]))
+
+        beside = second.beside(run, view_of) if run else None
         return _Table(source, run, more(outcomes), reader, beside)
     except InputError as error:
-        raise _about(source, error) from None
+        raise about(source, error) from None
 
 
 def _columns(tables: Sequence[_Table], by: Sequence[str]) -> list[str]:
@@ -224,11 +274,14 @@ def _counted(table: _Table, tables: Sequence[_Table], columns: list[str], how: _
     given = {"yesno": table.reader or "given"} if "answer" in chosen else {}
     sign = signer(source, run, how.subset, given)
     if how.people is not None:
-        sign = _beside(sign, Path(how.people))
+        sign = sign_people(sign, how.people)
     # Measures that no judge has filled are left out, unless they were requested by name.
     names = how.metrics or [m for m in measures.default() if measures.find(m).fits(chosen)]
     whole = [n for n in names if not how.metrics and set(how.by) & set(measures.find(n).never_by)]
-    if whole:
+    if how.alone:
+        heads = [one.ranked[0] for task in tasks.every() for one in task.tables if one.ranked]
+        names = ([name for name in heads if name in names] or names)[:1]
+    elif whole:
         names = [name for name in names if name not in whole]
         how.note(f"{source}: not split by {', '.join(how.by)}, and left out: {', '.join(whole)}")
     scores: list[Score] = []
@@ -254,11 +307,11 @@ def _counted(table: _Table, tables: Sequence[_Table], columns: list[str], how: _
             scores += _league(source, chosen, names, cells, how, sign)
         return more.scores(scores) if more else scores
     except InputError as error:
-        raise _about(source, error) from None
+        raise about(source, error) from None
 
 
 def _league(
-    source: Path,
+    source: Table,
     outcomes: pd.DataFrame,
     names: Sequence[str],
     by: Sequence[str],
@@ -287,7 +340,7 @@ def _of_judges(outcomes: pd.DataFrame, scores: Sequence[Score]) -> Iterator[str]
     yield from corrected.cannot_tell(scores)
     yield from _skewed(outcomes, scores)
     yield from sides.untold(outcomes)
-    if "stance" in outcomes:
+    if sides.COLUMN in outcomes:
         langs = set(outcomes["lang"].dropna().astype(str))
         yield from filter(None, (measured.caution("refusal", langs),))
 
@@ -300,7 +353,8 @@ def _skewed(outcomes: pd.DataFrame, scores: Sequence[Score]) -> Iterator[str]:
     from genprobe import metrics as measures
     from genprobe.tasks.pipeline.second import OPEN
 
-    names = {s.metric for s in scores if s.value is not None and s.metric in packs.READ_AS}
+    figures = [s for s in scores if s.metric in packs.READ_AS]
+    names = {s.metric for s in figures if s.value is not None}
     if not names or not {"lang", "probe", "when"} <= {*outcomes}:
         return
     read = measures.spoken(outcomes)
@@ -308,7 +362,9 @@ def _skewed(outcomes: pd.DataFrame, scores: Sequence[Score]) -> Iterator[str]:
         return  # forced choices and probabilities are not read
     when = outcomes.drop_duplicates("probe").set_index("probe")["when"]
     cells = []
-    for one in measures.score(read, sorted(names), ["lang", "probe"], str):
+    if len(read) < len(outcomes) or any(s.by.keys() != {"lang", "probe"} for s in figures):
+        figures = measures.score(read, sorted(names), ["lang", "probe"], str)
+    for one in figures:
         known = measured.real().get((str(one.by["lang"]), packs.READ_AS[one.metric]))
         if known is None or one.value is None or one.low is None or one.high is None:
             continue
@@ -327,7 +383,7 @@ def _skewed(outcomes: pd.DataFrame, scores: Sequence[Score]) -> Iterator[str]:
         )
 
 
-def _cut_off(source: Path, run: Run, note: Note) -> None:
+def _cut_off(source: Table, run: Run, note: Note) -> None:
     """Note which replies an interrupted run lacks, and judge its replies if no judge has."""
     from genprobe import tasks
 
@@ -354,7 +410,7 @@ def _changed(outcomes: pd.DataFrame) -> Iterator[str]:
     """Yield a line if the model that the replies name, or its fingerprint, changed in the run."""
     for column, what in (("served", "model"), ("fingerprint", "fingerprint of the server")):
         if column in outcomes:
-            counts = outcomes[column].dropna().value_counts()
+            counts = outcomes[column].value_counts()
             if len(counts) > 1:
                 parts = ", ".join(f"{name} {n}" for name, n in counts.items())
                 yield f"the {what} changed within the run: {parts}; --by {column} tells them apart"
@@ -396,59 +452,42 @@ def _by_cells(
         yield own, list(part)
 
 
-def sources_of(given: Source | Sequence[Source]) -> list[Path]:
-    """Return one source or several as a list without duplicates."""
-    several = [given] if isinstance(given, str | os.PathLike) else given
-    return list(dict.fromkeys(map(Path, several)))
-
-
-def listed(given: str | Sequence[str]) -> Sequence[str]:
-    """Return one name or several as a sequence."""
-    return [given] if isinstance(given, str) else given
-
-
-def _answered(source: Path, read: bool) -> tuple[pd.DataFrame, str | None]:
-    """Return the rows of a file with their answers, and the signature of their reader.
-
-    If the file has replies without answers, the judge `yesno` reads them on request. The signature
-    is None if the reader is unknown.
-    """
-    import pandas as pd
-
-    rows = files.read_frame(source)
-    if not read or "answer" in rows or "response" not in rows:
-        return rows, None
-    judge = registry.module("judges", "yesno").make()
-    judged = list(judged_rows(source, [judge]))
-    return pd.DataFrame(judged, rows.index, dtype=object), judge.signature
-
-
 def _values_of(tables: Sequence[_Table], column: str) -> set[Any]:
     """Return the values of a column; none if one of the tables lacks it."""
     if not all(column in table.outcomes for table in tables):
         return set()
-    return {value for table in tables for value in set(table.outcomes[column])}
+    return {value for table in tables for value in table.outcomes[column].unique()}
 
 
-def _capitals(tables: Sequence[_Table], by: Sequence[str]) -> Iterator[str]:
-    """Yield a line for values of a column that differ only in capital letters."""
-    for column in by:
+def _spellings(tables: Sequence[_Table], by: Sequence[str]) -> Iterator[str]:
+    """Yield lines for values that differ only in capital letters, or of which two are a number."""
+    for column in dict.fromkeys([*by, *_NAMES]):
         alike: dict[str, list[str]] = {}
         for value in sorted(v for v in _values_of(tables, column) if isinstance(v, str)):
-            alike.setdefault(value.casefold(), []).append(value)
-        for same in alike.values():
-            if len(same) > 1:
+            number = _WHOLE.fullmatch(value)
+            key = number[1] if number else value if column in _NAMES else value.casefold()
+            alike.setdefault(key, []).append(value)
+        found = [same for same in alike.values() if len(same) > 1]
+        for numbers in (True, False):
+            lines = [same for same in found if bool(_WHOLE.fullmatch(same[-1])) == numbers]
+            for same in lines[:1] if numbers else lines:
                 names = " and ".join(map(repr, same))
-                yield f"{column}: {names} differ only in capital letters and are counted apart"
+                what = "are one number" if numbers else "differ only in capital letters"
+                more = f" (and {len(lines) - 1} more)" if numbers and len(lines) > 1 else ""
+                yield f"{column}: {names} {what} and are counted apart{more}"
+
+
+_WHOLE = re.compile(r"(\d+)\.0+")  # a whole number that went through a table of decimals
+_NAMES = ("statement", "item", "pair")
 
 
 def _several_readers(tables: Sequence[_Table]) -> Iterator[str]:
     """Yield a line for each judge that read several runs in different versions."""
-    read: dict[str, dict[str, Path]] = {}
+    read: dict[str, dict[str, Table]] = {}
     for table in tables:
         for name, read_by in (table.run.judges() if table.run else {}).items():
             # People's labels of a sample belong to one run.
-            if not name.startswith("reviewed-"):
+            if not name.startswith(OTHERS):
                 read.setdefault(name, {}).setdefault(read_by, table.source)
     for name, sources in read.items():
         if len(sources) > 1:
@@ -459,7 +498,7 @@ def _several_readers(tables: Sequence[_Table]) -> Iterator[str]:
             )
 
 
-def _with_people(source: Path, outcomes: pd.DataFrame, people: Path) -> pd.DataFrame:
+def with_people(source: Table, outcomes: pd.DataFrame, people: Table) -> pd.DataFrame:
     from genprobe.outcomes import external
 
     if "p_target" not in outcomes:
@@ -469,11 +508,11 @@ def _with_people(source: Path, outcomes: pd.DataFrame, people: Path) -> pd.DataF
     try:
         return external.with_people(outcomes, files.read_frame(people))
     except InputError as error:
-        raise _about(people, error) from None
+        raise about(people, error) from None
 
 
 def of_review(
-    source: Path,
+    source: Table,
     run: Run | None,
     outcomes: pd.DataFrame,
     table: Path,
@@ -566,12 +605,7 @@ def _cell(score: Score) -> tuple[tuple[str, Any], ...]:
     return tuple(score.by.items())
 
 
-def _about(source: Path, error: InputError) -> InputError:
-    """Return the error with the name of the source in front, if it does not contain it."""
-    return error if str(error).startswith(f"{source}") else type(error)(f"{source}: {error}")
-
-
-def _told_apart(scores: dict[Path, list[Score]]) -> list[Score]:
+def _told_apart(scores: dict[Table, list[Score]]) -> list[Score]:
     """Return all scores; if two sources share a cell, the name of the source begins each cell."""
     found = [score for part in scores.values() for score in part]
     if len({(s.metric, *s.by.items()) for s in found}) == len(found):
@@ -583,25 +617,14 @@ def _told_apart(scores: dict[Path, list[Score]]) -> list[Score]:
     ]
 
 
-def signer(
-    source: Path, run: Run | None, subset: str, given: Mapping[str, str]
-) -> Callable[[str], str]:
-    """Return a function from a metric to its signature over this source.
-
-    given: judges of a file's labels.
-    """
-    if run:
-        sign = run.signer()
-    else:  # the file is read once; its labels are known by its hash, not by a judge
-        sign = file_signer([source], given)
-    return lambda name: sign(_metric_id(name) + subset)
-
-
-def _beside(sign: Callable[[str], str], people: Path) -> Callable[[str], str]:
+def sign_people(sign: Callable[[str], str], people: Table) -> Callable[[str], str]:
     """Add the table of people's answers to the signatures of the metrics that use it."""
     from genprobe import metrics as measures
 
-    content = digest(door.content(people).hex(), 8)
+    if isinstance(people, Rows):
+        content = people.digest()[:8]
+    else:
+        content = digest(door.content(people).hex(), 8)
     return lambda name: (
         sign(f"{measures.find(name).id}+people-{content}")
         if "/" not in name and "people" in measures.find(name).needs
@@ -609,23 +632,38 @@ def _beside(sign: Callable[[str], str], people: Path) -> Callable[[str], str]:
     )
 
 
-def _metric_id(name: str) -> str:
-    """Return name and version of a metric, or a name that already has a version."""
-    from genprobe import metrics as measures
+def _export(tables: Sequence[_Table], path: Path) -> None:
+    """Write the rows of the only table; of a sealed run, each names the seal in its last column."""
+    from genprobe.outcomes import counted, table
 
-    return name if "/" in name else measures.find(name).id
+    [one] = tables
+    if one.run is None:
+        files.write_rows(path, plain_rows(_whole(one)))
+        return
+    name = seal.in_signature(one.run.folder)
+    sealed = {"seal": name} if name else {}
+
+    def rows(parts: Iterable[pd.DataFrame]) -> Iterator[dict[str, Any]]:
+        return (row | sealed for part in parts for row in plain_rows(part))
+
+    try:
+        files.write_rows(path, rows(counted.with_texts(one.run)))
+    except counted.OtherOrder:
+        files.write_rows(path, rows([table.outcomes(one.run)]))
 
 
-def _plain_rows(outcomes: pd.DataFrame) -> Iterator[dict[str, Any]]:
+def _whole(one: _Table) -> pd.DataFrame:
+    """Return the rows of a file, with the texts that are not held while they are counted."""
+    from genprobe.outcomes import counted
+
+    rows = files.read_frame(one.source).reset_index(drop=True)
+    left = [c for c in rows if counted.is_text(c) and c not in one.outcomes]
+    return one.outcomes.join(rows[left]) if len(rows) == len(one.outcomes) else one.outcomes
+
+
+def plain_rows(outcomes: pd.DataFrame) -> Iterator[dict[str, Any]]:
     """Yield rows of Python values, None for an empty cell."""
-    import numpy as np
-
-    def plain(column: pd.Series) -> list[Any]:
-        cells = zip(column.tolist(), column.isna().tolist(), strict=True)
-        values = (None if empty else value for value, empty in cells)
-        return [value.item() if isinstance(value, np.generic) else value for value in values]
-
     names = [str(name) for name in outcomes.columns]
     # Column by column: testing each cell by itself takes four times as long.
-    for row in zip(*(plain(outcomes[name]) for name in outcomes.columns), strict=True):
+    for row in zip(*(cells_of(outcomes[name]) for name in outcomes.columns), strict=True):
         yield dict(zip(names, row, strict=True))

@@ -21,6 +21,7 @@ from genprobe import files
 from genprobe.analysis.forecast import Price
 from genprobe.errors import InputError
 from genprobe.files import cells, disk, door
+from genprobe.files.rows import Table
 from genprobe.judges import Item
 from genprobe.judges.classifiers import cards, models
 from genprobe.judges.classifiers.cards import (
@@ -52,7 +53,7 @@ class Labelled:
     label: str
 
 
-def read(path: Path, lang: str | None = None) -> list[Labelled]:
+def read(path: Table, lang: str | None = None) -> list[Labelled]:
     """Read the labelled texts of a table.
 
     Columns: `lang`, `response` or `text`, `sentiment` or `label`.
@@ -274,7 +275,7 @@ def figures(result: Result, kind: str, on: str) -> list[Measured]:
 
 
 def into_card(
-    name: str, path: Path, kind: str, on: str = "", lang: str | None = None
+    name: str, path: Table, kind: str, on: str = "", lang: str | None = None
 ) -> list[Measured]:
     """Measure a classifier and write the figures into its card.
 
@@ -285,7 +286,8 @@ def into_card(
     if kind not in KINDS:
         raise registry.unknown("kind of text", kind, KINDS)
     card = cards.load(name)
-    found = [f for r in run(name, read(path, lang)) for f in figures(r, kind, on or path.name)]
+    on = on or Path(str(path)).name
+    found = [f for r in run(name, read(path, lang)) for f in figures(r, kind, on)]
     write(card, found)
     return found
 

@@ -46,7 +46,10 @@ def in_cell(rows: pd.DataFrame, label: Mapping[str, JSON]) -> pd.DataFrame:
     """Return the rows of a cell, by its label, as `metrics.cells` makes it."""
     for column, value in label.items():
         rows = rows[
-            rows[column].map(lambda cell, own=value: metrics.plain(cell) == own).astype(bool)
+            rows[column]
+            .astype(object)
+            .map(lambda cell, own=value: metrics.plain(cell) == own)
+            .astype(bool)
         ]
     return rows
 
@@ -70,7 +73,7 @@ def values(
         if column in chosen.never_by:
             raise InputError(f"{metric} cannot be split by {column!r}")
     units = chosen.units(outcomes, list(columns))
-    counted = (units.reason == "").to_numpy(bool)
+    counted = (units.left_out == "").to_numpy(bool)
     stats = units.stats[counted]
     if chosen.value is not ratio or stats.shape[1] != 2 or not (stats[:, 1] == 1).all():
         raise InputError(
@@ -78,7 +81,7 @@ def values(
         )
     import pandas as pd
 
-    out = [units.cells.loc[~counted, list(columns)].assign(why_=units.reason[~counted])]
+    out = [units.cells.loc[~counted, list(columns)].assign(why_=units.left_out[~counted])]
     kept = units.cells[counted].reset_index(drop=True)
     statement = units.cluster[counted].reset_index(drop=True)
     kept = kept[list(columns)].assign(statement=statement, value=stats[:, 0])
@@ -184,6 +187,12 @@ def corrected(scores: Iterable[Score], methods: Sequence[str] = ("holm",)) -> li
                 one = dataclasses.replace(score, metric=f"{method}-p", value=float(next(value)))
                 found.append(dataclasses.replace(one, n=len(p), excluded={}))
     return found
+
+
+def holm(p: Sequence[float | None]) -> list[float | None]:
+    """Return the p-values as `corrected` corrects them; those that are missing do not count."""
+    known = iter(adjusted([one for one in p if one is not None], "holm"))
+    return [None if one is None else float(next(known)) for one in p]
 
 
 def _score(name: str, by: Mapping[str, JSON], value: float | None, n: int, sign: str) -> Score:

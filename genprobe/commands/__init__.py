@@ -27,8 +27,8 @@ from genprobe.errors import GenprobeError, InputError, RowErrors
 # The order in the help; commands that are not named here follow in alphabetical order.
 _ORDER = (
     *("yesno", "stories", "essays", "logprob", "choices", "judge", "score", "compare", "gate"),
-    *("report", "review", "dataset", "describe", "augment", "reproduce", "verify", "lint", "list"),
-    *("classifiers", "selftest"),
+    *("audit", "report", "review", "dataset", "describe", "augment", "reproduce", "verify"),
+    *("merge", "lint", "list", "classifiers", "selftest"),
 )
 
 
@@ -61,8 +61,11 @@ class _Files(click.Group):
 
 def _need_once(command: click.Command, context: click.Context, args: list[str]) -> None:
     """Raise UsageError if an option that takes one value is given twice; click keeps the last."""
-    while isinstance(command, click.Group) and args and args[0] in command.commands:
-        command, args = command.commands[args[0]], args[1:]
+    while isinstance(command, click.Group) and args:
+        name = args[0] if args[0] in command.commands else getattr(command, "default", "")
+        if name not in command.commands:
+            break
+        command, args = command.commands[name], args[name == args[0] :]
     own = click.Context(command, context)
     try:
         order = command.make_parser(own).parse_args([*args])[2]

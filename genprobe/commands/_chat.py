@@ -134,7 +134,7 @@ def ask_and_score(
             ask.note(forecast.used(run, price))
     if dry or not folders:
         return code
-    print_scores(score(folders, by=ask.by, declared=declared, note=ask.note), form)
+    print_scores(score(folders, by=ask.by, declared=declared, save=True, note=ask.note), form)
     for folder in folders:
         ask.note(f"run folder: {folder}")
     for line in left:

@@ -42,10 +42,11 @@ def print_scores(scores: Sequence[Score], form: str) -> None:
     """Print scores to stdout. form: a key of `render.formats.FORMATS`."""
     import shutil
 
-    from genprobe.render import formats
+    from genprobe.render.scores import Scores
 
     width = shutil.get_terminal_size((100, 24)).columns
-    click.echo(formats.render(scores, form, width), nl=False)
+    shown = scores if isinstance(scores, Scores) else Scores(scores)
+    click.echo(shown.render(form, width), nl=False)
 
 
 class Bar:
@@ -64,7 +65,10 @@ class Bar:
 
             self.close()
             self.what, self.more = what, self.more if what == "asking" else ""
-            self.bar = tqdm(total=total or None, desc=what, unit=" replies", leave=False)
+            # What was there before is no part of the rate, nor of the time that is left.
+            self.bar = tqdm(
+                total=total or None, initial=done, desc=what, unit=" replies", leave=False
+            )
         if self.more:
             self.bar.set_postfix_str(self.more, refresh=False)
         self.bar.update(done - self.bar.n)

@@ -2,20 +2,16 @@
 
 from __future__ import annotations
 
-import contextlib
-import dataclasses
-from collections.abc import Callable, Iterator
+from collections.abc import Callable
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
 import click
 
 from genprobe.commands._console import columns, noter
-from genprobe.errors import InputError
 from genprobe.files import door, people
 
 if TYPE_CHECKING:
-    from genprobe.engines import Engine
     from genprobe.tasks import Ask
 
 Option = Callable[[Any], Any]
@@ -82,6 +78,11 @@ BY = click.option(
     "by",
     metavar="COL,…",
     help="Columns by which figures are grouped, such as lang,model; see `list columns`.",
+)
+WIDE = click.option(
+    "--wide",
+    is_flag=True,
+    help="One table for each measure, with the values of the last column of --by side by side.",
 )
 DECLARED = click.option(
     "--declared",
@@ -214,24 +215,6 @@ SERVER = tuple(ASKED[name] for name in _SERVER)
 WRITER = together(ASKED["model"], *SERVER)
 
 
-@contextlib.contextmanager
-def writer(command: str, given: dict[str, Any], note: Callable[[str], None]) -> Iterator[Engine]:
-    """Open the model that the options of `WRITER` name, and remove these options from `given`.
-
-    Raises InputError if they name none.
-    """
-    from genprobe.tasks.pipeline.open import engine_options, open_engine, told
-
-    model, engine = given.pop("model"), given.pop("engine")
-    base_url, concurrency = given.pop("base_url"), given.pop("concurrency")
-    options = told(engine_options(given.pop("engine_args"), base_url, concurrency), given)
-    if model is None and base_url is None:
-        raise InputError(f"{command}: no model is named; name one with --model or --base-url")
-    opened = open_engine(engine, model, dataclasses.replace(options, note=note))
-    with contextlib.closing(opened):
-        yield opened
-
-
 def drawn(samples: int, temperature: str, top_p: float, max_tokens: int) -> Option:
     """Make the options of sampling, with a command's defaults.
 
@@ -272,27 +255,11 @@ def drawn(samples: int, temperature: str, top_p: float, max_tokens: int) -> Opti
 
 
 def asked(task: str, given: dict[str, Any], by: str | None, quiet: bool) -> Ask:
-    """Turn the options of a command into an `Ask`.
+    """Turn the options of a command into an `Ask`."""
+    from genprobe import api
 
-    Options of the engine and of sampling are removed from `given`; the rest are fields of `Ask`.
-    """
-    from genprobe import tasks
-    from genprobe.engines import Sampling
-    from genprobe.tasks.pipeline.open import engine_options, served, system_text, told
-
-    note = noter(quiet)
-    options = engine_options(
-        given.pop("engine_args", ()), given.pop("base_url", None), given.pop("concurrency", None)
-    )
-    options = dataclasses.replace(told(options, given), note=note)
-    options = served(given.get("engine", "auto"), given["model"], options)
-    if "system" in given:
-        given["system"] = system_text(given["system"])
-    if "max_tokens" in given:
-        heat = given.pop("temperature")
-        if heat is None:
-            # The known rates of the control model hold at temperature 1.
-            control = given["model"] is None and options.base_url is None
-            heat = 1.0 if control else tasks.find(task).sampling.temperature
-        given["sampling"] = Sampling(heat, given.pop("top_p"), given.pop("max_tokens"))
-    return tasks.Ask(**given, options=options, by=columns(by), note=note)
+    control = given["model"] is None and given.get("base_url") is None
+    if control and "max_tokens" in given and given["temperature"] is None:
+        given["temperature"] = 1.0  # at which the known rates of the control model hold
+    model = given.pop("model")
+    return api.ask_of(task, model, {**given, "by": columns(by), "note": noter(quiet)})

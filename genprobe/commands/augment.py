@@ -8,14 +8,12 @@ from typing import Any
 import click
 
 from genprobe.commands._console import noter
-from genprobe.commands._options import QUIET, VERBOSE, WRITER, together, writer
-from genprobe.text import many
+from genprobe.commands._options import QUIET, VERBOSE, WRITER, together
 
 
 @click.command("augment", short_help="Have a model write more stereotypes, for people to review.")
 @click.option(
     "--data",
-    "source",
     required=True,
     type=click.Path(path_type=Path),
     metavar="FILE",
@@ -38,24 +36,12 @@ from genprobe.text import many
 )
 @click.option("-o", "out", type=click.Path(path_type=Path), metavar="FILE", help="The new rows.")
 @together(QUIET, VERBOSE)
-def command(source: Path, out: Path | None, quiet: bool, **asked: Any) -> None:
+def command(data: Path, out: Path | None, quiet: bool, **asked: Any) -> None:
     """Have a model write more stereotypes like the seeds, each with a positive counter-stereotype.
 
     Replies that are no rows are printed to stderr, refusals are counted, and near-duplicates are
     dropped. Have people check the rows (`genprobe dataset validate`) before you measure with them.
     """
-    from genprobe.curation import augment as step
-    from genprobe.curation import tables
+    from genprobe.api.data import augment
 
-    note = noter(quiet)
-    with writer("augment", asked, note) as opened:
-        done = step.run(source, opened, step.Wanted(**asked), note)
-    tables.write(out, done.rows, step.COLUMNS)
-    for line in done.bad:
-        note(line)
-    rows = many(len(done.rows), "row")
-    note(f"{rows} of {asked['count']} wanted; near-duplicates dropped: {done.dropped}")
-    for what, replies in done.replies.items():
-        note(f"{what}: {done.refusals[what]} of {many(replies, 'reply')} refused")
-    if done.halted:
-        note(f"batches in which the model said that it stopped: {done.halted}")
+    augment(data, out=out or "-", note=noter(quiet), **asked)

@@ -17,6 +17,7 @@ from genprobe.commands._options import (
     together,
     varied,
 )
+from genprobe.records import DECODES
 
 
 @click.command("choices", short_help="Ask questions with options; read which one is chosen.")
@@ -24,8 +25,8 @@ from genprobe.commands._options import (
     "--data",
     required=True,
     metavar="D",
-    help="bbq (fetched from its authors' repository), a file or folder in BBQ's layout, or a table "
-    "of choices (docs/choices.md).",
+    help="bbq (fetched from its authors' repository), a file or folder in BBQ's layout, a table "
+    "of choices or of pairs of sentences, of which is asked which is likelier (docs/choices.md).",
 )
 @click.option(
     "--frame",
@@ -60,7 +61,7 @@ from genprobe.commands._options import (
     "--decode",
     "decodes",
     multiple=True,
-    type=click.Choice(["free", "choice", "logprob"]),
+    type=click.Choice(DECODES),
     help="How the answer is obtained: as a free reply (default), as a forced choice of an option, "
     "or from the probabilities of the options; may be repeated.",
 )
@@ -71,7 +72,7 @@ def command(by: str | None, form: str, quiet: bool, **asked: Any) -> int:
     """Ask a model to choose among options; read and count what it chose.
 
     The questions are of the BBQ family: a context, ambiguous or not, a question, and two to six
-    options. Writes a run folder (--out, or a folder in runs/) and prints the table. The same
-    command resumes an interrupted run.
+    options. Of a pair of sentences it is asked which is likelier. Writes a run folder (--out, or a
+    folder in runs/) and prints the table. The same command resumes an interrupted run.
     """
     return ask_and_score("choices", asked, by, form, quiet)

@@ -9,6 +9,7 @@ import click
 
 from genprobe.commands._console import noter
 from genprobe.commands._options import FOLLOW, QUIET, SERVER, VERBOSE, together
+from genprobe.files.rows import Rows
 
 
 @click.group("classifiers", short_help="Train, measure and compare sentiment classifiers.")
@@ -48,9 +49,9 @@ def train_(
 
     The same table always gives the same weights. Texts are normalised as for the card kk-linear.
     """
-    from genprobe.judges.classifiers import training
+    from genprobe.api import data
 
-    training.train(source, out, text, label, share=share, note=noter(quiet))
+    data.classifiers_train(source, out, text=text, label=label, share=share, note=noter(quiet))
 
 
 DATA = click.option(
@@ -77,10 +78,11 @@ def measure_(card: str, data: Path, kind: str, on: str, lang: str | None, quiet:
     positive texts, the calibration error, and how often each class is labelled negative (by which
     NegRate is corrected). Older figures for the same kind and language are replaced.
     """
-    from genprobe.analysis import sentiment as measure
+    from genprobe.api.data import classifiers_measure
 
-    for f in measure.into_card(card, data, kind, on, lang):
-        click.echo(f"{f.lang}  {f.metric}  {f.value:.3f} ({f.low:.3f} to {f.high:.3f})  n {f.n}")
+    for f in classifiers_measure(card, data=data, kind=kind, on=on, lang=lang):
+        ends = f"{f['low']:.3f} to {f['high']:.3f}"
+        click.echo(f"{f['lang']}  {f['metric']}  {f['value']:.3f} ({ends})  n {f['n']}")
 
 
 @command.command(name="compare", short_help="Compare classifiers on labelled texts.")
@@ -95,15 +97,7 @@ def measure_(card: str, data: Path, kind: str, on: str, lang: str | None, quiet:
 )
 @together(*SERVER)
 @together(FOLLOW, QUIET, VERBOSE)
-def compare_(
-    cards: tuple[str, ...],
-    data: Path,
-    lang: str | None,
-    model: str | None,
-    price: str | None,
-    quiet: bool,
-    **asked: Any,
-) -> None:
+def compare_(cards: tuple[str, ...], quiet: bool, **asked: Any) -> None:
     """Compare classifiers on labelled texts: accuracy, calibration and cost.
 
     Without CARD, genprobe compares all its own classifiers that need no download and read a
@@ -112,37 +106,21 @@ def compare_(
     tokens, with their price if --price is given. A model judges in two wordings, with the labels in
     both orders.
     """
-    import contextlib
+    from genprobe.api.data import classifiers_compare
 
-    from genprobe.analysis import forecast
-    from genprobe.analysis import sentiment as measure
-
-    cost = forecast.price(price)
-    texts = measure.read(data, lang)
-    results = [r for name in cards or measure.fitting(texts) for r in measure.run(name, texts)]
-    bias = ""
-    if model or asked["base_url"]:
-        from genprobe.judges import llm
-        from genprobe.tasks.pipeline.open import engine_options, open_engine, told
-
-        server = engine_options(asked["engine_args"], asked["base_url"], asked["concurrency"])
-        engine = open_engine(asked["engine"], model, told(server, asked))
-        with contextlib.closing(engine):
-            judge = llm.make(engine, "sentiment")
-            results += measure.judged(judge, texts)
-            bias = f"{judge.name}: {judge.bias}"
-    results.sort(key=lambda r: r.lang)
-    _print((measure.HEAD, *measure.rows(results, cost)))
-    if pairs := measure.between(results):
+    found = classifiers_compare(cards, note=noter(quiet), **asked)
+    _print(found.rows)
+    if len(found.pairs):
         click.echo()
-        _print((("lang", "classifier", "and", "kappa"), *pairs))
-    if bias:
-        noter(quiet)(bias)
+        _print(found.pairs)
+    if found.bias:
+        noter(quiet)(found.bias)
 
 
-def _print(rows: tuple[tuple[str, ...], ...]) -> None:
-    """Print rows with aligned columns."""
-    widths = [max(map(len, column)) for column in zip(*rows, strict=True)]
-    for row in rows:
-        cells = (cell.ljust(width) for cell, width in zip(row, widths, strict=True))
+def _print(rows: Rows) -> None:
+    """Print rows below the names of their columns, aligned."""
+    lines = [list(rows[0]), *(list(row.values()) for row in rows)]
+    widths = [max(map(len, column)) for column in zip(*lines, strict=True)]
+    for line in lines:
+        cells = (cell.ljust(width) for cell, width in zip(line, widths, strict=True))
         click.echo("  ".join(cells).rstrip())

@@ -2,9 +2,7 @@
 
 from __future__ import annotations
 
-import functools
 import sys
-from collections.abc import Callable
 from pathlib import Path
 from typing import Any
 
@@ -12,9 +10,8 @@ import click
 
 from genprobe.commands._console import columns as columns_of
 from genprobe.commands._console import noter, print_scores
-from genprobe.commands._options import FOLLOW, FORMAT, QUIET, VERBOSE, WRITER, together, writer
-from genprobe.errors import Caution
-from genprobe.text import many
+from genprobe.commands._options import FOLLOW, FORMAT, QUIET, VERBOSE, WRITER, together
+from genprobe.errors import Caution, InputError
 
 _SOURCE = click.argument("source", type=click.Path(path_type=Path), metavar="FILE")
 _OUT = click.option(
@@ -96,42 +93,15 @@ def collect(
     prompts/elicitation. Without ANSWERS, a respondent is asked in the terminal, and the answers are
     added to -o. With ANSWERS, the files that the form saved are combined into -o.
     """
-    from genprobe.curation import collect as step
-    from genprobe.curation import tables
-    from genprobe.errors import InputError
+    from genprobe.curation import steps
 
-    note = noter(quiet)
     if out is None and html is None:
         raise InputError(
             "collect: no output is named; give -o FILE, or --html FILE.html for a form"
         )
-    if delete and out is not None:
-        count, left = step.delete(out, delete)
-        found = f"{many(count, 'answer')} deleted" if count else "no answer with this code"
-        note(f"{out}: {found}; the code is remembered in {step.DELETED}")
-        for line in left:
-            note(line)
-        if not left:
-            note("copies elsewhere, and what others were sent, are not known here")
-        return
-    asked = step.load(pack, lang)
-    if study is not None:
-        asked, lacks = step.published(asked, study)
-        if lacks:
-            note(f"not in {study}, so in genprobe's words: {', '.join(lacks)}")
-    if html is not None:
-        step.form(asked, html)
-        said = "" if lang == "en" else f" --lang {lang}"
-        back = f"genprobe dataset collect {pack} FILE…{said}"
-        note(f"{html}: a form; collect the files that it saves with `{back}`")
-    elif answers and out is not None:
-        rows, names = step.merge(answers, asked, out)
-        tables.write(out, rows, names)
-        people = len({row["respondent"] for row in rows})
-        note(f"{out}: {many(len(rows), 'answer')} of {many(people, 'respondent')}")
-    elif out is not None:
-        count = step.interview(asked, out, _ask, click.echo, seed)
-        note(f"{out}: {many(count, 'answer')} added")
+    how: dict[str, Any] = {"lang": lang, "html": html, "delete": delete, "study": study}
+    spoken: dict[str, Any] = {"ask": _ask, "say": click.echo, "seed": seed}
+    steps.collect(pack, answers, out=out, note=noter(quiet), **how, **spoken)
 
 
 def _ask(prompt: str) -> str:
@@ -161,20 +131,9 @@ def extract(source: Path, rules: str, out: Path | None, quiet: bool) -> None:
     each sentence becomes a row. The columns identity, attribute, rule and confidence are added and,
     if nothing was extracted, the reason.
     """
-    from collections import Counter
+    from genprobe.curation import steps
 
-    from genprobe.curation import extract as step
-    from genprobe.curation import tables
-
-    rows, names = step.run(source, rules)
-    tables.write(out, rows, names, dashes=names)
-    found = Counter(row["excluded"] or "" for row in rows)
-    note = noter(quiet)
-    if not rules and tables.column(names, step.LANG) is None:
-        note("no column gives the language: the rules of en were used")
-    note(f"{many(len(rows), 'row')}: {found.pop('', 0):,} extracted")
-    for why, count in found.most_common():
-        note(f"left out, {why}: {count:,}")
+    steps.extract(source, rules=rules, out=out or "-", note=noter(quiet))
 
 
 @command.command(short_help="Group near-duplicates and paraphrases.")
@@ -217,35 +176,18 @@ def extract(source: Path, rules: str, out: Path | None, quiet: bool) -> None:
 def group(
     source: Path,
     sweep: str | None,
-    truth: str,
     out: Path | None,
     quiet: bool,
     **how: Any,
 ) -> None:
     """Group near-duplicates; add to each row its group, its medoid and what contradicts it."""
-    from genprobe.curation import group as step
-    from genprobe.curation import tables
-    from genprobe.errors import InputError
+    from genprobe.curation import steps
 
-    note = noter(quiet)
-    grouping = step.Grouping(**how)
-    if sweep is not None:
-        try:
-            thresholds = [float(part) for part in columns_of(sweep)]
-        except ValueError:
-            raise InputError(f"--sweep takes numbers such as 0.4,0.5, not {sweep!r}") from None
-        found = step.sweep(source, grouping, thresholds, truth, note)
-        tables.write(out, found, list(found[0]))
-        return
-    rows, names = step.run(source, grouping, note)
-    tables.write(out, rows, names)
-    groups = {row["group"] for row in rows if row["group_size"]}
-    shared = len({row["group"] for row in rows if row["group_size"] > 1})
-    against = sum(row["medoid"] and row["contradicts"] != "" for row in rows)
-    grouped = many(sum(row["group_size"] > 0 for row in rows), "row")
-    note(f"{grouped} in {many(len(groups), 'group')}, {shared:,} of two or more")
-    if against:
-        note(f"groups that another group contradicts: {against:,}")
+    try:
+        thresholds = [float(part) for part in columns_of(sweep)]
+    except ValueError:
+        raise InputError(f"--sweep takes numbers such as 0.4,0.5, not {sweep!r}") from None
+    steps.group(source, sweep=thresholds, out=out or "-", note=noter(quiet), **how)
 
 
 @command.command(short_help="Make pairs of a group, what is said of it, and its opposite.")
@@ -278,13 +220,9 @@ def pair(source: Path, out: Path | None, quiet: bool, **how: Any) -> None:
     negated already, or what no rule negates, is left out and listed. Let people check the pairs:
     `genprobe dataset validate export pairs.csv --questions grammar`.
     """
-    from genprobe.curation import pair as step
-    from genprobe.curation import tables
+    from genprobe.curation import steps
 
-    note = noter(quiet)
-    rows, names = step.run(source, step.Pairing(**how), note)
-    tables.write(out, rows, names)
-    note(many(len(rows), "pair"))
+    steps.pair(source, out=out or "-", note=noter(quiet), **how)
 
 
 @command.group(short_help="Have several people judge rows, and keep what they confirm.")
@@ -315,8 +253,8 @@ _QUESTIONS = click.option(
     "out",
     required=True,
     type=click.Path(path_type=Path),
-    metavar="FILE.csv",
-    help="Name of the files.",
+    metavar="FILE",
+    help="Name of the files, .csv or .xlsx.",
 )
 @_QUESTIONS
 @click.option(
@@ -342,12 +280,22 @@ _QUESTIONS = click.option(
     metavar="X",
     help="Share of a sheet that is repeated, to see how consistent an annotator is.",
 )
+@click.option(
+    "--reader-lang",
+    default="",
+    metavar="CODE",
+    help="Language of the annotators, in which questions and instructions are.  [default: that of "
+    "the rows, else en]",
+)
 @_FROM
 @_SEED
 @_LANG
 @together(QUIET, VERBOSE)
 def validate_export(source: Path, out: Path, quiet: bool, **asked: Any) -> None:
     """Write a blind sheet for each annotator, each in its own order, and the key.
+
+    A workbook (.xlsx) holds the instructions, offers the answers, and locks the rest; with CSV, the
+    instructions are in FILE-instructions.txt.
 
     \b
     Questions that come with genprobe:
@@ -357,13 +305,9 @@ def validate_export(source: Path, out: Path, quiet: bool, **asked: Any) -> None:
       aqbileq-codeswitch     write each pair anew in Kazakh mixed with Russian
       afristereo-groups      do the texts of a group say the same?
     """
-    from genprobe.curation import validate as step
+    from genprobe.curation import steps
 
-    note = noter(quiet)
-    *sheets, key = step.export(source, out, note=note, **asked)
-    for path in sheets:
-        note(f"for an annotator: {path}")
-    note(f"not for annotators: {key}")
+    steps.validate_export(source, out, note=noter(quiet), **asked)
 
 
 @validate.command(name="import", short_help="Read the annotators' sheets and check them.")
@@ -380,17 +324,13 @@ def validate_import(paths: tuple[Path, ...], key: Path, out: Path | None, quiet:
 
     Answers that are missing or invalid are printed to stderr (exit code 1); the others are used.
     """
-    from genprobe.commands._console import say
-    from genprobe.curation import tables
-    from genprobe.curation import validate as step
+    from genprobe.curation import steps
 
-    votes, problems = step.collect(paths, key)
-    names = dict.fromkeys(name for vote in votes for name in vote)
-    tables.write(out, votes, list(names) or step.VOTES)
-    for line in problems:
-        say(line)
-    noter(quiet)(f"{many(len(votes), 'vote')}, {many(len(problems), 'problem')}")
-    return 1 if problems else 0
+    told: list[str] = []
+    steps.validate_import(paths, key=key, out=out or "-", note=told.append)
+    for line in told:
+        noter(quiet)(line)
+    return int(any(isinstance(line, Caution) for line in told))
 
 
 @validate.command(name="keep", short_help="Count votes, and keep what enough people confirm.")
@@ -426,40 +366,17 @@ def validate_import(paths: tuple[Path, ...], key: Path, out: Path | None, quiet:
 def validate_keep(
     source: Path,
     votes: tuple[Path, ...],
-    every: bool,
-    kappas: Path | None,
     out: Path | None,
     form: str,
     quiet: bool,
     **asked: Any,
 ) -> None:
     """Count votes, write the rows that are kept, and print how far annotators agree."""
-    from genprobe.curation import tables
-    from genprobe.curation import validate as step
-    from genprobe.report import agreement as figure
-    from genprobe.review.agreement import agreement
+    from genprobe.api import data
 
-    note = noter(quiet)
-    done = step.keep(source, votes, **asked)
-    scores = agreement(votes, functools.partial(step.meant, name=asked["name"]))
-    texts = {q for q, one in step.load(asked["name"]).questions.items() if one.kind == "free"}
-    scores[:] = [score for score in scores if score.by.get("question") not in texts]
-    if kappas is not None:
-        figure.kappas(scores, kappas)
-    rows = [row for row in done.rows if row["kept"] or every]
-    tables.write(out, rows, done.columns)
-    if out is not None and scores:
-        print_scores(scores, form)
-    note(", ".join(f"{count:,} {what}" for what, count in done.counts.items()))
-    for question, count in done.more.items():
-        note(f"{question}: several texts for {many(count, 'item')}; the first is taken")
-    for question in done.foreign:
-        note(f"{question!r} is no question of {asked['name']!r}; 'yes' counts as a vote to keep")
-    for label, count in done.odd.items():
-        what = f"{many(count, 'vote')} {label!r}, which is no answer to the question"
-        note(Caution(f"{what}: counted as a vote, and not for the row"))
-    if done.unknown:
-        note(f"votes on {many(len(done.unknown), 'item')} that {source} does not have, left out")
+    done = data.dataset_validate_keep(source, votes, out=out or "-", note=noter(quiet), **asked)
+    if out is not None and done.scores:
+        print_scores(done.scores, form)
 
 
 @command.command(short_help="Measure how diverse texts are.")
@@ -476,9 +393,9 @@ def validate_keep(
 @together(FORMAT, VERBOSE)
 def diversity(source: Path, by: str | None, form: str, **asked: Any) -> None:
     """Print Self-BLEU, type-token ratio, n-gram diversity, compression ratio, homogenisation."""
-    from genprobe.curation import diversity as step
+    from genprobe.curation import steps
 
-    print_scores(step.run(source, columns_of(by), **asked), form)
+    print_scores(steps.diversity(source, by=columns_of(by), **asked), form)
 
 
 @command.command(short_help="Fill templates with groups, in the right grammatical form.")
@@ -507,20 +424,14 @@ def fill(source: Path, only_check: bool, out: Path | None, quiet: bool, **how: A
     A filler without the grammatical form that a slot needs is an error (exit code 2). Sentences
     that a person should check are listed.
     """
-    from genprobe.curation import fill as step
-    from genprobe.curation import tables
+    from genprobe.curation import steps
 
     if only_check:
-        findings = step.check(source, step.Filling(**how))
-        for one in findings:
-            click.echo(f"{one.level}: {one.where}: {one.message}")
-        return int(any(one.level == "error" for one in findings))
-    rows, names, findings = step.run(source, step.Filling(**how))
-    tables.write(out, rows, names)
-    note = noter(quiet)
-    for one in findings:
-        note(f"to be checked: {one.where}: {one.message}")
-    note(many(len(rows), "row"))
+        faults = steps.fill(source, only_check=True, **how)
+        for one in faults:
+            click.echo(f"{one['level']}: {one['where']}: {one['message']}")
+        return int(any(one["level"] == "error" for one in faults))
+    steps.fill(source, out=out or "-", note=noter(quiet), **how)
     return 0
 
 
@@ -557,39 +468,15 @@ def fill(source: Path, only_check: bool, out: Path | None, quiet: bool, **how: A
 )
 @click.option("--keep-about", is_flag=True, help="Publish what respondents said about themselves.")
 @together(QUIET, VERBOSE)
-def document(
-    source: Path,
-    about: Path,
-    out: Path,
-    votes: tuple[Path, ...],
-    rewordings: str,
-    keep_about: bool,
-    quiet: bool,
-) -> None:
+def document(source: Path, out: Path, quiet: bool, **asked: Any) -> None:
     """Write a folder to publish: data.jsonl, README.md (the card) and croissant.json.
 
     `datasets.load_dataset` opens it, and `mlcroissant validate` accepts it. Rewordings go into
     FOLDER-held-back.jsonl; do not publish that file.
     """
-    from genprobe.curation import document as step
-    from genprobe.curation import validate as validating
-    from genprobe.review.agreement import agreement
+    from genprobe.api import data
 
-    if votes:
-        validating.need_votes(source, votes)
-    scores = agreement(votes, validating.meant) if votes else ()
-    done = step.run(source, about, out, scores, rewordings, keep_about)
-    note = noter(quiet)
-    left = f", {done.left_out:,} left out" if done.left_out else ""
-    note(f"{out}: {many(done.rows, 'row')}{left}; {done.canary}")
-    if done.licence == step.UNKNOWN:
-        note("no licence: until about.toml names one, nobody may use or share the data")
-    elif done.licence == "other":
-        note("the hub has no identifier for this licence: the card has 'other' and its name")
-    if done.held_back is not None:
-        note(f"not to be published: {done.held_back}")
-    if done.lacking:
-        note(f"without two different rewordings: {many(done.lacking, 'row')}")
+    data.dataset_document(source, out, note=noter(quiet), **asked)
 
 
 @command.command(short_help="Convert to and from Label Studio, doccano, Potato, forms.")
@@ -627,14 +514,7 @@ def document(
     help="Output file.",
 )
 @together(QUIET, VERBOSE)
-def convert(
-    sources: tuple[Path, ...],
-    to: str | None,
-    from_: str | None,
-    out: Path,
-    quiet: bool,
-    **how: Any,
-) -> None:
+def convert(sources: tuple[Path, ...], out: Path, quiet: bool, **asked: Any) -> None:
     """Convert rows or answers for the tool that you use, and back without loss.
 
     \b
@@ -647,80 +527,9 @@ def convert(
     xlsform (KoboToolbox, ODK) for answers to an elicitation pack. With `--to xlsform`, FILE is
     `survey` to write the form itself, or a table of answers to write a CSV of submissions.
     """
-    from genprobe.curation import exchange as step
-    from genprobe.errors import InputError
-    from genprobe.resources.registry import unknown
+    from genprobe.curation import steps
 
-    tool = to or from_
-    if tool is None or (to and from_):
-        raise InputError("convert: give one of --to TOOL and --from TOOL")
-    if tool not in step.TOOLS:
-        raise unknown("tool", tool, step.TOOLS)
-    if tool in step.FORMS and not how["pack"]:
-        raise InputError(f"{tool} needs an elicitation pack; name it with --pack")
-    convert_rows = _convert_items if tool in step.ITEMS else _convert_answers
-    convert_rows(sources, tool, bool(to), out, noter(quiet), **how)
-
-
-def _convert_items(
-    sources: tuple[Path, ...],
-    tool: str,
-    there: bool,
-    out: Path,
-    note: Callable[[str], None],
-    name: str,
-    votes: Path | None,
-    source: Path | None,
-    keep_about: bool,
-    **_: Any,
-) -> None:
-    """Write rows for an annotation tool, or read the rows and votes that it exported."""
-    from genprobe.curation import exchange as step
-    from genprobe.curation import tables
-
-    if there:
-        for path in step.write(sources[0], tool, out, name, keep_about):
-            note(f"for {tool}: {path}")
-        return
-    rows, found, left = step.read(sources, tool, source, name)
-    if rows:
-        tables.write(out, rows, list(dict.fromkeys(n for row in rows for n in row)))
-    if votes is not None:
-        tables.write(votes, found, step.VOTES)
-    note(f"{many(len(rows), 'row')}, {many(len(found), 'vote')}")
-    if left:
-        note(f"left out, as the respondent's answers were deleted: {left:,} of rows and votes")
-
-
-def _convert_answers(
-    sources: tuple[Path, ...],
-    tool: str,
-    there: bool,
-    out: Path,
-    note: Callable[[str], None],
-    pack: str,
-    lang: str,
-    **_: Any,
-) -> None:
-    """Write a form or answers in the format of a tool, or read the answers that it exported."""
-    from genprobe.curation import collect as packs
-    from genprobe.curation import exchange as step
-    from genprobe.curation import tables
-
-    asked = packs.load(pack, lang)
-    if there and str(sources[0]) == "survey":
-        step.form(asked, out)
-        note(f"{out}: a form for KoboToolbox or ODK")
-    elif there:
-        people = step.write_answers(sources[0], tool, asked, out)
-        note(f"{out}: {many(people, 'respondent')}")
-    else:
-        answers, notes = step.read_answers(sources, tool, asked)
-        answers = packs.undeleted(answers, [*sources, out])
-        tables.write(out, answers, asked.columns)
-        for line in notes:
-            note(line)
-        note(f"{out}: {many(len(answers), 'answer')}")
+    steps.convert(sources, out, note=noter(quiet), **asked)
 
 
 @command.command(short_help="Have a model continue ambiguous contexts, for people to read.")
@@ -729,18 +538,13 @@ def _convert_answers(
 @_SEED
 @_OUT
 @together(QUIET, VERBOSE)
-def disambiguate(source: Path, seed: int, out: Path | None, quiet: bool, **asked: Any) -> None:
+def disambiguate(source: Path, out: Path | None, quiet: bool, **asked: Any) -> None:
     """Have a model write the missing continuations in a table of contexts, with PBBQ's prompt.
 
     In `disambiguated_reversed` the other group has the trait, in `disambiguated_aligned` the
     stereotyped one; `disambiguated-bias` needs both. A person must read the rows with `to_read`
     and write yes into `read_by_person`; until then `fill` refuses them.
     """
-    from genprobe.curation import disambiguate as step
-    from genprobe.curation import tables
+    from genprobe.api import data
 
-    note = noter(quiet)
-    with writer("disambiguate", asked, note) as opened:
-        rows, names = step.run(source, opened, seed)
-    tables.write(out, rows, names)
-    note(f"to be read by a person: {many(sum(bool(row['to_read']) for row in rows), 'row')}")
+    data.dataset_disambiguate(source, out=out or "-", note=noter(quiet), **asked)

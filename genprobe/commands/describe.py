@@ -38,19 +38,16 @@ def command(
     what is said most. FILE is a file, or builtin, shades or templates.
     """
     import csv
-    import dataclasses
     import io
     import itertools
     import json
+    from operator import itemgetter
 
-    from genprobe.datasets import describe
+    from genprobe import api
     from genprobe.text.display import clean
 
-    found, notes = describe.describe(source, langs)
-    rows = [dataclasses.asdict(count) for count in found]
-    for row in rows:
-        if not row["across"]:
-            del row["across"]
+    notes: list[str] = []
+    rows = list(api.describe(source, langs=langs, figures=figures, note=notes.append))
     if form == "json":
         click.echo(json.dumps(rows, ensure_ascii=False, indent=2))
     elif form == "csv":
@@ -60,23 +57,18 @@ def command(
         writer.writerows(rows)
         click.echo(out.getvalue(), nl=False)
     else:
-        for table, counts in itertools.groupby(found, lambda count: count.table):
+        for table, counts in itertools.groupby(rows, itemgetter("table")):
             group = list(counts)
-            click.echo(clean(f"{table} (of {group[0].of:,})"))
-            if group[0].across:
-                across = list(dict.fromkeys(count.across for count in group))
+            click.echo(clean(f"{table} (of {group[0]['of']:,})"))
+            if "across" in group[0]:
+                across = list(dict.fromkeys(count["across"] for count in group))
                 click.echo(clean("".join(f"{name:>10}" for name in across)))
-                for value, of in itertools.groupby(group, lambda count: count.value):
-                    click.echo(clean("".join(f"{one.n:>10,}" for one in of) + f"  {value}"))
+                for value, of in itertools.groupby(group, itemgetter("value")):
+                    click.echo(clean("".join(f"{one['n']:>10,}" for one in of) + f"  {value}"))
                 continue
             for count in group:
-                share = f"{100 * count.n / count.of:5.1f} %" if count.of else ""
-                click.echo(clean(f"  {count.n:>7,}  {share}  {count.value}"))
+                share = f"{100 * count['n'] / count['of']:5.1f} %" if count["of"] else ""
+                click.echo(clean(f"  {count['n']:>7,}  {share}  {count['value']}"))
     say = noter(quiet)
     for note in notes:
         say(note)
-    if figures is not None:
-        from genprobe.report import counted
-
-        for path in counted.draw(found, source, figures):
-            say(f"figure: {path}")

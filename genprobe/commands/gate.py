@@ -19,15 +19,13 @@ CODES = {"not worse": 0, "worse": 1, "undecided": 4}
 @click.argument("new", type=click.Path(path_type=Path), metavar="NEW")
 @click.option(
     "--against",
-    "old",
     required=True,
     type=click.Path(path_type=Path),
     metavar="OLD",
-    help="The run of the old version.",
+    help="The run, table or log of the old version.",
 )
 @click.option(
     "--max-rise",
-    "rises",
     multiple=True,
     metavar="METRIC=POINTS",
     help="By how many points a figure may rise, such as endorsed=12; may be repeated. These have "
@@ -37,7 +35,6 @@ CODES = {"not worse": 0, "worse": 1, "undecided": 4}
 )
 @click.option(
     "--max-fall",
-    "falls",
     multiple=True,
     metavar="METRIC=POINTS",
     help="By how many points a figure may fall whose fall is harm, such as accuracy=12; may be "
@@ -45,7 +42,6 @@ CODES = {"not worse": 0, "worse": 1, "undecided": 4}
 )
 @click.option(
     "--max-flips",
-    "flips",
     type=click.FloatRange(0, 100),
     metavar="POINTS",
     help="How many answers, in %, may change beyond those that change when a model is asked again.",
@@ -73,10 +69,10 @@ CODES = {"not worse": 0, "worse": 1, "undecided": 4}
 @together(BY, FOLLOW, VERBOSE)
 def command(
     new: Path,
-    old: Path,
-    rises: tuple[str, ...],
-    falls: tuple[str, ...],
-    flips: float | None,
+    against: Path,
+    max_rise: tuple[str, ...],
+    max_fall: tuple[str, ...],
+    max_flips: float | None,
     again: Path | None,
     allow_undecided: bool,
     by: str | None,
@@ -84,7 +80,8 @@ def command(
 ) -> int:
     """Pass a new version of a model only if it is shown to be not worse than the old one.
 
-    NEW and OLD are runs that asked two versions of a model the same. Exit code 0: not worse, every
+    NEW and OLD are runs that asked two versions of a model the same, or tables of their judged
+    replies, or logs of other harnesses. Exit code 0: not worse, every
     limit is shown to hold (one-sided, 95 %); 1: worse, a figure is shown to be beyond its limit
     (5 %, after Holm's correction for all limits); 4: undecided; 2: nothing could be tested, or so
     few statements could never show the limit.
@@ -94,18 +91,16 @@ def command(
     verdict is that of all together, and worse if a cell is shown to be worse. What drops out
     (refusal, unclear, failed) is tested in each language anyway; one that is beyond is named.
     """
-    from genprobe.analysis.gate import gate
+    from genprobe import api
     from genprobe.text.display import clean
 
-    if not rises and not falls and flips is None:
-        raise InputError("no limit is given; add --max-rise METRIC=POINTS, such as endorsed=12")
-    found = gate(
+    found = api.gate(
         new,
-        old,
-        _limits("--max-rise", rises),
-        _limits("--max-fall", falls),
+        against=against,
+        max_rise=_limits("--max-rise", max_rise),
+        max_fall=_limits("--max-fall", max_fall),
+        max_flips=max_flips,
         by=columns(by),
-        most_flips=None if flips is None else flips / 100,
         again=again,
     )
     if form == "json":
@@ -131,5 +126,5 @@ def _limits(option: str, given: tuple[str, ...]) -> dict[str, float]:
             raise InputError(f"{option} {one}: give METRIC=POINTS, such as endorsed=12")
         if metric in limits:
             raise InputError(f"{option} {metric} is given twice")
-        limits[metric] = most / 100
+        limits[metric] = most
     return limits

@@ -2,9 +2,6 @@
 
 from __future__ import annotations
 
-import contextlib
-import dataclasses
-from collections.abc import Callable, Iterator
 from pathlib import Path
 from typing import Any
 
@@ -13,14 +10,12 @@ import click
 from genprobe.commands._chat import TOLD
 from genprobe.commands._console import Bar, noter
 from genprobe.commands._options import FOLLOW, QUIET, SERVER, VERBOSE, together
-from genprobe.errors import Caution, InputError
-from genprobe.text import many
 
 
-@click.command("judge", short_help="Read the replies of a run, or of your own file.")
-@click.argument("source", type=click.Path(path_type=Path), metavar="RUN|FILE")
+@click.command("judge", short_help="Read the replies of a run, a log or your own file.")
+@click.argument("source", metavar="RUN|FILE|LOG")
 @click.option(
-    "--judge", "names", multiple=True, metavar="J", help="Judge, see `list judges`; default yesno."
+    "--judge", "judges", multiple=True, metavar="J", help="Judge, see `list judges`; default yesno."
 )
 @click.option("--parser", metavar="P", help="For yesno: another way to read, shades2025 or strict.")
 @click.option(
@@ -31,7 +26,6 @@ from genprobe.text import many
 )
 @click.option(
     "--second-reader",
-    "reader",
     metavar="M",
     help="A model that reads what the rules leave open: an alias, a hub id, a folder, or the name "
     "that a server uses.",
@@ -58,144 +52,52 @@ from genprobe.text import many
 @together(*SERVER)
 @TOLD
 @click.option(
-    "-o", "out", metavar="FILE", help="Output file: JSONL, CSV or Parquet by suffix; else stdout."
+    "--map",
+    "mapped",
+    multiple=True,
+    metavar="OURS=YOURS,…",
+    help="For a file: which column is ours, such as response=Antwort,lang=Sprache.",
+)
+@click.option(
+    "--encoding", default="", metavar="E", help="For a text that is not in UTF-8, such as cp1251."
+)
+@click.option(
+    "-o",
+    "out",
+    metavar="FILE|FOLDER",
+    help="Output file: JSONL, CSV or Parquet by suffix; else a run folder of the replies.  "
+    "[default: stdout, as JSONL]",
 )
 @together(FOLLOW, QUIET, VERBOSE)
 def command(
-    source: Path,
-    names: tuple[str, ...],
-    parser: str | None,
-    classifier: str | None,
-    kind: str | None,
-    reader: str | None,
-    only: tuple[str, ...],
-    rubric: str | None,
-    gold: str | None,
+    source: str,
+    judges: tuple[str, ...],
     out: str | None,
     quiet: bool,
     **asked: Any,
 ) -> None:
-    """Read the replies of a run folder, or of your own file (JSONL, CSV or Parquet).
+    """Read the replies of a run folder, of a log of another harness, or of your own file.
 
-    Rows need `response`; to read yes/no answers also `lang` and `probe` (or `reads`: stance,
-    stereotype or question, which beats it), and `prompt`, which a plain question needs. The columns
-    `answer`, `kind`, `conflict`, `likely`, `rule` and `evidence` are added (or the columns of
-    another judge); other columns are kept. A second reader (--second-reader, or the only model of
+    LOG is a file, a folder, a pattern ('logs/*.eval') or - (standard input): of Inspect, lm-eval,
+    promptfoo, HELM, lighteval, Every Eval Ever, batches of OpenAI and Anthropic, or chats. What it
+    is, is found out and said. A FILE is JSONL, CSV, Parquet or XLSX, also packed (.gz). Rows need
+    `response`; to read yes/no answers also `lang` and `probe` (or `reads`: stance, stereotype or
+    question, which beats it), and `prompt`, which a plain question needs. A prompt in the words of
+    a pack tells language, probe and statement by itself. The columns `answer`, `kind`, `conflict`,
+    `likely`, `rule`, `evidence` and `reader` are added (or the columns of another judge); other
+    columns are kept. With -o FOLDER the replies become a run, for `score`, `report`, `compare`,
+    `gate`, `review` and `verify`. A second reader (--second-reader, or the only model of
     --base-url) is a chat model: it reads what the rules leave open, in columns of its own. It never
     reads its own replies. `genprobe licence` measures how well it reads.
     """
-    from genprobe.judges import make
-    from genprobe.tasks.pipeline.open import engine_options, told
+    from genprobe import api
 
-    note = noter(quiet)
-    server = engine_options(asked["engine_args"], asked["base_url"], asked["concurrency"])
-    server = dataclasses.replace(told(server, asked), note=note)
-    second = bool(reader or asked["base_url"])
-    if second and names:
-        raise InputError("--judge and --second-reader: first the judge, then the second reader")
-    if (only or rubric) and not second:
-        raise InputError("--only and --rubric are for a second reader; name it: --second-reader")
-    model = (reader, server, asked["engine"]) if second else None
-    judges = [] if model else make(names, parser=parser, classifier=classifier, kind=kind)
-    if source.is_dir() and (out or gold):
-        raise InputError(
-            "-o can be used only with a file; judgments of a run are written to its folder"
-            if out
-            else "--gold can be used only with a file; people label the replies of a run with "
-            "`genprobe review export`"
+    with Bar(quiet) as bar:
+        api.judge(
+            source,
+            judges,
+            out=out or (None if (Path(source) / "run.json").is_file() else "-"),
+            note=noter(quiet),
+            progress=bar,
+            **asked,
         )
-    with Bar(quiet) as bar, contextlib.ExitStack() as stack:
-        if source.is_dir():
-            _judge_run(source, judges, model, only, rubric, note, bar, stack)
-        else:
-            _judge_file(source, judges, model, only, rubric, note, bar, stack, out, gold)
-
-
-# The name of a second reader, the settings of its engine, and the engine.
-_Reader = tuple[str | None, Any, str] | None
-
-
-def _judge_run(
-    source: Path,
-    judges: list[Any],
-    model: _Reader,
-    only: tuple[str, ...],
-    rubric: str | None,
-    note: Callable[[str], None],
-    bar: Bar,
-    stack: contextlib.ExitStack,
-) -> None:
-    from genprobe import tasks
-    from genprobe.analysis.second import told
-    from genprobe.runs.run import Run
-    from genprobe.tasks.pipeline import second
-
-    run = stack.enter_context(Run.open(source))
-    if model is None:
-        counts = tasks.judge_run(run, judges, bar)
-    else:
-        own = tasks.of(run.spec).second
-        if own is None:
-            raise InputError(f"{source}: a run of {run.spec.command} has no replies to read")
-        judge = stack.enter_context(second.reader(*model, rubric or own.rubric))
-        if rubric and not only:
-            second.need_another(run.spec, judge.identity)
-            counts = tasks.judge_run(run, [judge], bar)
-        else:
-            counts = {judge.name: second.read(run, own, judge, only, bar)}
-        for line in told(run):
-            note(line)
-        note(f"{judge.name}: {judge.bias}")
-    for name, count in counts.items():
-        note(f"{source}/judgments/{name}.jsonl: {many(count, 'judgment')}")
-
-
-def _judge_file(
-    source: Path,
-    judges: list[Any],
-    model: _Reader,
-    only: tuple[str, ...],
-    rubric: str | None,
-    note: Callable[[str], None],
-    bar: Bar,
-    stack: contextlib.ExitStack,
-    out: str | None,
-    column: str | None,
-) -> None:
-    from genprobe.tasks.pipeline import second
-    from genprobe.tasks.pipeline.gold import Gold
-    from genprobe.tasks.pipeline.judge import judge_file
-
-    gold = Gold(column) if column else None
-    if model:
-        judges = [stack.enter_context(second.reader(*model, rubric or "answer"))]
-        only = only or (() if rubric else second.OPEN)
-    found = judge_file(source, judges, out, bar, note, only, gold)
-    for line in _cautions(judges):
-        note(Caution(f"caution: {line}"))
-    for name, labels in found.items():
-        total = sum(labels.values())
-        parts = ", ".join(
-            f"{label} {n}" for label, n in sorted(labels.items(), key=lambda x: -x[1])
-        )
-        which = (
-            f"{many(total, 'reply')} of the kind {', '.join(only)}"
-            if only
-            else many(total, "reply")
-        )
-        note(f"{name}: {which}: {parts}" if parts else f"{name}: {which}")
-    for line in gold.lines(judges[0].name) if gold else ():
-        note(Caution(line))
-    for judge in judges:
-        if hasattr(judge, "bias"):
-            note(f"{judge.name}: {judge.bias}")
-
-
-def _cautions(judges: list[Any]) -> Iterator[str]:
-    """Yield cautions about the measured accuracy of the judges of stories and essays."""
-    from genprobe.resources import measured
-
-    for judge in judges:
-        if judge.name in ("stance", "refusal"):
-            yield from filter(None, [measured.caution(judge.name, ())])
-        yield from getattr(judge, "cautions", ())

@@ -87,6 +87,6 @@ def command(revision: str | None, by: str | None, form: str, quiet: bool, **give
         with Bar(quiet) as bar:
             run = tasks.run("logprob", dataclasses.replace(one, progress=bar))
         folders.append(run.folder)
-    print_scores(score(folders, by=ask.by, note=ask.note), form)
+    print_scores(score(folders, by=ask.by, save=True, note=ask.note), form)
     for folder in folders:
         ask.note(f"run folder: {folder}")

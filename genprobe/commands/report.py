@@ -1,8 +1,9 @@
-"""`genprobe report`: make a page about runs."""
+"""`genprobe report`: make a page about runs, or about replies in a table or log."""
 
 from __future__ import annotations
 
 from pathlib import Path
+from typing import Any
 
 import click
 
@@ -12,7 +13,7 @@ from genprobe.commands._options import FOLLOW, QUIET, VERBOSE, together
 
 @click.command(name="report", short_help="Make a page about runs that you can publish.")
 @click.argument(
-    "folders", nargs=-1, required=True, type=click.Path(path_type=Path), metavar="RUN..."
+    "folders", nargs=-1, required=True, type=click.Path(path_type=Path), metavar="RUN|FILE|LOG..."
 )
 @click.option(
     "-o",
@@ -26,7 +27,8 @@ from genprobe.commands._options import FOLLOW, QUIET, VERBOSE, together
     "--figures",
     type=click.Path(path_type=Path),
     metavar="DIR",
-    help="Also write figures for a paper: each as SVG and PDF, and its data as CSV.",
+    help="Also write figures for a paper: each as SVG and PDF, and its data as CSV; wide tables "
+    "and a paragraph about the methods, as LaTeX and Markdown.",
 )
 @click.option(
     "--redact",
@@ -40,29 +42,24 @@ from genprobe.commands._options import FOLLOW, QUIET, VERBOSE, together
     help="Table of `review import`: rates are shown corrected by it, with the measured ones beside "
     "them.",
 )
+@click.option(
+    "--page-lang",
+    default="en",
+    show_default=True,
+    metavar="CODE",
+    help="Language of the page's own words: finding, headings and glossary; figures stay as they "
+    "are.",
+)
 @together(FOLLOW, QUIET, VERBOSE)
-def command(
-    folders: tuple[Path, ...],
-    out: Path,
-    figures: Path | None,
-    redact: bool,
-    reviewed: Path | None,
-    quiet: bool,
-) -> None:
+def command(folders: tuple[Path, ...], quiet: bool, **asked: Any) -> None:
     """Make a page about one run or several: what was measured, the figures, the replies.
+
+    Replies in a table or in a log of another harness are shown as a run of them would be (`genprobe
+    judge LOG -o FOLDER`); labels that a table has are kept.
 
     The page is one file that needs no network. Runs of several models are shown side by side; runs
     of `yesno` and `logprob` of the same model are also compared. No model is needed.
     """
-    from genprobe import report
-    from genprobe.report.sources import salt
+    from genprobe import api
 
-    note = noter(quiet)
-    salted = salt(redact) or False  # the same names on the page and in its figures
-    page = report.build(folders, out, redact=salted, reviewed=reviewed, note=note)
-    note(f"report: {page}")
-    if figures is not None:
-        from genprobe.report.figures import draw
-
-        for path in draw(folders, figures, redact=salted, reviewed=reviewed, note=note):
-            note(f"figure: {path}")
+    api.report(folders, note=noter(quiet), **asked)

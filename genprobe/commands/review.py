@@ -43,16 +43,16 @@ def review_plan(source: Path, points: float, form: str) -> None:
     Reviews are simulated, drawn as `review export` draws them, for judges that are right about 98,
     95 and 90 % of the replies; intervals are those of `score --reviewed`.
     """
-    from genprobe.review.plan import plan
+    from genprobe.api.data import review_plan as plan
 
-    print_scores(plan(source, points / 100), form)
+    print_scores(plan(source, points=points), form)
 
 
 @command.command(name="export", short_help="Write a blind sample for each reviewer.")
 @click.argument(
     "sources", nargs=-1, required=True, type=click.Path(path_type=Path), metavar="RUN..."
 )
-@click.option("-o", "out", required=True, metavar="FILE.csv", help="Name of the files.")
+@click.option("-o", "out", required=True, metavar="FILE", help="Name of the files, .csv or .xlsx.")
 @click.option(
     "--size",
     type=click.IntRange(1),
@@ -113,16 +113,24 @@ def review_plan(source: Path, points: float, form: str) -> None:
     "questions",
     multiple=True,
     metavar="Q",
-    help="Additional question of prompts/review.toml: fluency, repetition, switches or warning; "
+    help="Additional question of prompts/sheets: fluency, repetition, switches or warning; "
     "may be repeated.",
+)
+@click.option(
+    "--reader-lang",
+    default="",
+    metavar="CODE",
+    help="Language of the reviewers, in which instructions, heads and answers are.  [default: that "
+    "of the replies, else en]",
 )
 @together(FOLLOW, QUIET, VERBOSE)
 def review_export(sources: tuple[Path, ...], out: str, quiet: bool, **asked: Any) -> None:
     """Write a blind sample of the replies of runs, one file for each reviewer.
 
     For one reviewer that is FILE.csv, for several FILE-reviewer1.csv and so on.
-    FILE-instructions.txt is for reviewers to read first. FILE-key.json is not for them: `import`
-    needs it. Stories are drawn by template, with all stories of a template.
+    FILE-instructions.txt is for reviewers to read first; a workbook (.xlsx) holds it, offers the
+    answers, and locks the rest. FILE-key.json is not for them: `import` needs it. Stories are drawn
+    by template, with all stories of a template.
     """
     from genprobe.review import sample as review
 
@@ -134,7 +142,7 @@ def review_export(sources: tuple[Path, ...], out: str, quiet: bool, **asked: Any
     kind = f"{' or '.join(asked['only'])} " if asked["only"] else ""
     replies = many(done.replies, "reply").replace(" ", f" {kind}", 1)
     note(f"{done.items:,} of {replies}{whole}, {why}")
-    for path in (*done.files, done.page):
+    for path in filter(None, (*done.files, done.page)):
         note(f"for reviewers: {path}")
     note(f"not for reviewers: {done.key}")
 

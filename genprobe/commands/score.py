@@ -3,16 +3,17 @@
 from __future__ import annotations
 
 from pathlib import Path
+from typing import Any
 
 import click
 
 from genprobe.commands._console import columns, noter, print_scores
-from genprobe.commands._options import BY, DECLARED, FOLLOW, FORMAT, QUIET, VERBOSE, together
+from genprobe.commands._options import BY, DECLARED, FOLLOW, FORMAT, QUIET, VERBOSE, WIDE, together
 
 
 @click.command("score", short_help="Compute scores with intervals and signatures.")
 @click.argument(
-    "sources", nargs=-1, required=True, type=click.Path(path_type=Path), metavar="RUN|FILE..."
+    "sources", nargs=-1, required=True, type=click.Path(path_type=Path), metavar="RUN|FILE|LOG..."
 )
 @click.option("--metric", "metrics", multiple=True, metavar="M", help="Metric; see `list metrics`.")
 @click.option(
@@ -63,48 +64,34 @@ from genprobe.commands._options import BY, DECLARED, FOLLOW, FORMAT, QUIET, VERB
     help="Also set the values of a column, such as lang, in order: shares partly pooled, and the "
     "chance of each to be the highest.",
 )
-@together(BY, DECLARED, FOLLOW, FORMAT, QUIET, VERBOSE)
+@click.option(
+    "--save",
+    is_flag=True,
+    help="Add the scores to scores.json of the run; what was asked before stays.",
+)
+@click.option(
+    "--export",
+    type=click.Path(path_type=Path),
+    metavar="FILE",
+    help="Also write the rows that are counted, with their texts: .csv, .jsonl or .parquet.",
+)
+@together(BY, WIDE, DECLARED, FOLLOW, FORMAT, QUIET, VERBOSE)
 def command(
-    sources: tuple[Path, ...],
-    metrics: tuple[str, ...],
-    reviewed: Path | None,
-    scorers: tuple[str, ...],
-    perplexity: bool,
-    rule: str | None,
-    people: Path | None,
-    band: bool,
-    regions: tuple[str, ...],
-    league: str,
-    by: str | None,
-    declared: bool,
-    form: str,
-    quiet: bool,
+    sources: tuple[Path, ...], by: str | None, form: str, quiet: bool, **asked: Any
 ) -> None:
-    """Compute the scores of run folders, or of files that `judge` wrote.
+    """Compute the scores of run folders, files that `judge` wrote, or logs of other harnesses.
 
     A file of sentence pairs that another program scored can be used, too. Its columns are item,
     model, pro and anti: the value of the stereotype and of its contrast, of which the higher is
     preferred (docs/preferences.md).
 
     Every figure comes with its n, what was left out, a 95 % confidence interval and a signature.
-    No model is needed, and a run can be scored as often as you like.
+    No model is needed, and a run can be scored as often as you like; nothing is written without
+    --save.
+
+    With --wide and neither --by nor --metric, the main measure is shown, models against languages.
     """
     from genprobe.analysis.score import score
 
-    if rule:
-        metrics = (*metrics, *(f"negrate{kind}" for kind in ("", "-corrected", f"-{rule}")))
-    found = score(
-        sources,
-        metrics=metrics,
-        by=columns(by),
-        declared=declared,
-        reviewed=reviewed,
-        scorers=scorers,
-        perplexity=perplexity,
-        people=people,
-        band=band,
-        regions=regions,
-        league=league,
-        note=noter(quiet),
-    )
-    print_scores(found, form)
+    asked["rule"] = asked["rule"] or ""
+    print_scores(score(sources, by=columns(by), note=noter(quiet), **asked), form)

@@ -20,11 +20,12 @@ from genprobe.commands._options import QUIET, VERBOSE, together
 def command(seed: int, quiet: bool) -> int:
     """Measure the control model and compare with its known rates (exit code 1 if they differ).
 
-    This tests everything from the engine and the judges to the counts and intervals.
+    This tests what may differ on your machine: answers to yes/no questions, stories, thoughts,
+    forced choices and probabilities, as they are drawn, read and counted.
     """
-    from genprobe import selftest as test
+    from genprobe.selftest import run
 
     with Bar(quiet) as bar:
-        report = test.run(bar, seed)
+        report = run(bar, seed)
     click.echo(report.text())
     return 0 if report.ok else 1

@@ -18,6 +18,7 @@ from genprobe.commands._options import (
     together,
     varied,
 )
+from genprobe.records import DECODES
 
 
 @click.command("yesno", short_help="Ask a model yes/no questions; read and count its replies.")
@@ -47,7 +48,7 @@ from genprobe.commands._options import (
     "--decode",
     "decodes",
     multiple=True,
-    type=click.Choice(["free", "choice", "logprob"]),
+    type=click.Choice(DECODES),
     help="How the answer is obtained: as a free reply (default), as a forced choice of an answer "
     "word, or from the probabilities of the answer words; may be repeated.",
 )

@@ -26,6 +26,7 @@ from genprobe.engines import Engine, Sampling
 from genprobe.errors import InputError
 from genprobe.files import Row
 from genprobe.files.cells import cell_text
+from genprobe.files.rows import Table
 from genprobe.judges import Item, refusal
 from genprobe.limits import parsed
 from genprobe.linguistics import thoughts
@@ -134,7 +135,7 @@ def read_prompts(path: Path) -> Prompts:
 
 
 def run(
-    source: str | Path,
+    source: str | Table,
     engine: Engine,
     wanted: Wanted,
     note: Callable[[str], None] = lambda line: None,
@@ -207,7 +208,7 @@ def _add(
         )
 
 
-def _seeds(source: str | Path) -> list[Row]:
+def _seeds(source: str | Table) -> list[Row]:
     rows = tables.read(source)
     there = list(dict.fromkeys(name for _, row in rows for name in row))
     columns = {name: tables.column(there, known) for name, known in _ALSO.items()}

@@ -34,6 +34,7 @@ from genprobe.curation import tables
 from genprobe.errors import InputError, NoRows
 from genprobe.files import Row, disk, door
 from genprobe.files.cells import cell_text
+from genprobe.files.rows import Rows, Table, rows_of
 from genprobe.limits import exceeded, limit, parsed
 from genprobe.records import digest, fits
 from genprobe.resources import packs, registry
@@ -55,9 +56,9 @@ _FORMAT = ("format", "format_question", "format_yes", "format_more", "clarificat
 MORE = "more"  # domain and task of what a respondent adds at the end
 JOINED = "; "  # between several choices of one question
 _WORDS = (
-    *("next", "back", "skip", "switch", "leave", "save", "stored", "done", "code", "again"),
-    *("wipe", "sure", "optional", "example", "task", "other", "answered", "choose", "required"),
-    "help",
+    *("next", "back", "skip", "switch", "leave", "save", "stored", "done", "saved", "code"),
+    *("again", "wipe", "sure", "optional", "example", "task", "other", "answered", "choose"),
+    *("required", "help"),
 )
 
 
@@ -534,7 +535,7 @@ def form(pack: Pack, out: str | Path) -> None:
 
 
 def merge(
-    paths: Sequence[str | Path], pack: Pack, out: str | Path | None = None
+    paths: Sequence[str | Table], pack: Pack, out: str | Path | None = None
 ) -> tuple[list[Row], list[str]]:
     """Combine the files of several respondents into one table.
 
@@ -545,7 +546,7 @@ def merge(
     """
     found: dict[str, Row] = {}
     for path in paths:
-        for row in _answers(Path(path), pack, must=True):
+        for row in _answers(rows_of(path), pack, must=True):
             if found.setdefault(row["id"], row) != row:
                 raise InputError(
                     f"{path}: the answer {row['id']!r} differs between files; correct one"
@@ -554,9 +555,9 @@ def merge(
     return rows, _columns(rows, pack)
 
 
-def undeleted(rows: Sequence[Row], paths: Sequence[str | Path]) -> list[Row]:
+def undeleted(rows: Sequence[Row], paths: Sequence[str | Table]) -> list[Row]:
     """Leave out the answers of respondents who had theirs deleted from a table beside `paths`."""
-    folders = sorted({Path(path).parent for path in paths})
+    folders = sorted({Path(path).parent for path in paths if not isinstance(path, Rows)})
     deleted = [kept for folder in folders if (kept := _deleted(folder))]
 
     def gone(code: str) -> bool:
@@ -593,7 +594,7 @@ def delete(path: str | Path, code: str) -> tuple[int, list[str]]:
     return len(rows) - len(kept), _still_in(path.parent, code)
 
 
-def _there(path: Path) -> list[tuple[int, Row]]:
+def _there(path: Table) -> list[tuple[int, Row]]:
     """Read a table that may not be there yet, or of which everything was deleted."""
     with contextlib.suppress(NoRows):
         return tables.read(path) if path.exists() else []
@@ -677,7 +678,7 @@ def _holds(path: Path, ways: Sequence[str]) -> bool:
     return False
 
 
-def _answers(path: Path, pack: Pack, must: bool = False) -> list[Row]:
+def _answers(path: Table, pack: Pack, must: bool = False) -> list[Row]:
     rows = []
     for number, row in tables.read(path) if must else _there(path):
         lacks = [name for name in FIXED if not cell_text(row.get(name))]

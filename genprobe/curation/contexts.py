@@ -19,7 +19,6 @@ import itertools
 import random
 import re
 from collections.abc import Collection, Iterator, Mapping, Sequence
-from pathlib import Path
 
 from genprobe.curation import tables
 from genprobe.curation.lexicon import unmarked
@@ -27,6 +26,7 @@ from genprobe.curation.tables import Finding
 from genprobe.errors import InputError
 from genprobe.files import Row
 from genprobe.files.cells import cell_list, cell_text
+from genprobe.files.rows import Table
 from genprobe.linguistics import negated
 from genprobe.text import normalise, tokens
 
@@ -43,7 +43,7 @@ def is_table(columns: Collection[str]) -> bool:
 
 
 def run(
-    source: str | Path, rows: Sequence[tuple[int, Row]], lang: str, limit: int, seed: int
+    source: str | Table, rows: Sequence[tuple[int, Row]], lang: str, limit: int, seed: int
 ) -> tuple[list[Row], list[Finding]]:
     """Make the choices of a table of contexts.
 

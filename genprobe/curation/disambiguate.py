@@ -19,6 +19,7 @@ from genprobe.engines import Engine, Sampling
 from genprobe.errors import EngineError, InputError
 from genprobe.files import Row
 from genprobe.files.cells import cell_list, cell_text
+from genprobe.files.rows import Table
 from genprobe.linguistics import thoughts
 from genprobe.records import Request, Response
 from genprobe.resources import packs, registry
@@ -55,7 +56,7 @@ def load(name: str = "pbbq") -> tuple[str, int, str]:
     return text.strip(), most, packs.file_hash(path)
 
 
-def run(source: str | Path, engine: Engine, seed: int = 0) -> tuple[list[Row], list[str]]:
+def run(source: str | Table, engine: Engine, seed: int = 0) -> tuple[list[Row], list[str]]:
     """Have a model write the continuations that rows of a table lack, of both kinds.
 
     source: a table of contexts with the columns that `fill` needs, and `stereotype` (the stereotype

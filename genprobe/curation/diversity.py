@@ -27,13 +27,13 @@ import unicodedata
 import zlib
 from collections import Counter
 from collections.abc import Mapping, Sequence
-from pathlib import Path
 from typing import Any
 
 from genprobe.curation import tables
 from genprobe.curation.group import folder_of, named
-from genprobe.errors import InputError
+from genprobe.errors import InputError, need_models
 from genprobe.files.cells import cell_text
+from genprobe.files.rows import Table
 from genprobe.metrics import Measure, declare
 from genprobe.records import JSON, Score
 from genprobe.render.scores import Scores
@@ -48,7 +48,7 @@ _CHARACTERS = ("zh", "zh-Hant", "ja", "th")  # written without spaces: a charact
 
 
 def run(
-    source: str | Path,
+    source: str | Table,
     by: Sequence[str] = (),
     column: str = "",
     lang: str = "",
@@ -90,7 +90,7 @@ def run(
 def _measure(
     texts: Sequence[tuple[str, str]],
     by: Mapping[str, JSON],
-    source: str | Path,
+    source: str | Table,
     scorer: _Homogeneity | None,
     seed: int,
 ) -> list[Score]:
@@ -225,8 +225,9 @@ class _Homogeneity:
     """
 
     def __init__(self, model: str) -> None:
-        import torch
-        from transformers import AutoModel, AutoTokenizer
+        with need_models("BERTScore"):
+            import torch
+            from transformers import AutoModel, AutoTokenizer
 
         try:
             folder = folder_of(model)

@@ -28,8 +28,10 @@ from genprobe.errors import InputError
 from genprobe.files import Row, people
 from genprobe.files.cells import cell_text
 from genprobe.files.disk import replace_bytes
+from genprobe.files.rows import Table
 from genprobe.records import Score
 from genprobe.resources import packs
+from genprobe.text import whole
 
 VERSION = "1"
 DATA, CARD, CROISSANT = "data.jsonl", "README.md", "croissant.json"
@@ -163,11 +165,11 @@ def licence_id(name: str) -> tuple[str, str]:
 
 
 def run(
-    source: str | Path,
+    source: str | Table,
     about: str | Path,
     out: str | Path,
     agreement: Sequence[Score] = (),
-    rewordings: str | Path = "",
+    rewordings: str | Table = "",
     keep_about: bool = False,
 ) -> Documented:
     """Write the folder of a data set.
@@ -197,7 +199,7 @@ def run(
         "langs": _count(published, "lang"),
         "bias": _count(published, "bias_type"),
         "roles": _count(published, "role"),
-        "why": Counter(cell_text(row.get("why")) or "not kept" for row in rows if row not in kept),
+        "why": _left_out([row for row in rows if row not in kept], kept),
         "people": len({cell_text(row.get("respondent")) for row in kept} - {""}),
         "steps": _steps(published),
         "agreement": _agreement(agreement),
@@ -221,7 +223,7 @@ def run(
     )
 
 
-def _rows(source: str | Path) -> tuple[list[Row], list[str]]:
+def _rows(source: str | Table) -> tuple[list[Row], list[str]]:
     """Read the rows, each with an id, and the names of the columns that hold texts."""
     numbered = tables.read(source)
     there = list(dict.fromkeys(name for _, row in numbered for name in row))
@@ -257,13 +259,13 @@ def _write(
     kinds = {name: _kind([row.get(name, "") for row in published]) for name in columns}
     # With `keep_about`, rows may say who somebody is: who publishes them lets others read them.
     replace_bytes(folder / DATA, [data], private=any(map(people.names_somebody, published)))
-    replace_bytes(folder / CARD, [_card(said, facts, kinds).encode("utf-8")])
+    replace_bytes(folder / CARD, [whole(_card(said, facts, kinds)).encode("utf-8")])
     croissant = json.dumps(_croissant(said, facts, kinds, data), indent=2, ensure_ascii=False)
-    replace_bytes(folder / CROISSANT, [croissant.encode("utf-8"), b"\n"])
+    replace_bytes(folder / CROISSANT, [whole(croissant).encode("utf-8"), b"\n"])
 
 
 def _rewordings(
-    published: Sequence[Row], sources: Sequence[Row], path: str | Path
+    published: Sequence[Row], sources: Sequence[Row], path: str | Table
 ) -> tuple[list[Row], int]:
     """Find the two rewordings of each published row that has them, and count the rows without.
 
@@ -369,6 +371,20 @@ def _kind(values: Sequence[Any]) -> str:
 
 def _count(rows: Sequence[Row], column: str) -> Counter[str]:
     return Counter(cell_text(row.get(column)) for row in rows if cell_text(row.get(column)))
+
+
+def _left_out(gone: Sequence[Row], kept: Sequence[Row]) -> Counter[str]:
+    """Count the rows that were left out, here or by an earlier step, by reason.
+
+    gone: those in the table. kept: the others, whose history has the numbers of earlier steps.
+    """
+    why = Counter(cell_text(row.get("why")) or "not kept" for row in gone)
+    for line in () if gone else _steps(kept):
+        step, sign, number = line.rpartition(f"|{tables.LEFT}")
+        if sign and number.isdecimal():
+            rule = step.partition("|rule:")[2].partition("|")[0]
+            why[f"not confirmed by annotators (rule {rule})"] += int(number)
+    return why
 
 
 def _steps(rows: Sequence[Row]) -> list[str]:

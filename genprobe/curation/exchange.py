@@ -1,15 +1,16 @@
 """Convert tables and votes to and from common annotation tools.
 
-- `label-studio`: a JSON list of tasks, and FILE-config.xml, its labelling interface.
-- `doccano`: JSONL of texts with labels; each annotator's votes are one export, named after the
-  annotator.
-- `potato`: JSONL of items, and FILE-config.yaml; its annotations are JSONL.
+- `label-studio`: a JSON list of tasks, and FILE-config.xml, its labelling interface; its exports
+  JSON, JSON-MIN, CSV and TSV are read.
+- `doccano`: JSONL of texts with labels, and FILE-guideline.md; the votes of each annotator are one
+  file of its export, a zip, and named after the annotator.
+- `potato`: JSONL of items, and FILE-config.yaml; its annotations are JSONL, without the rows.
 - `google-forms`: CSV of the responses to a form, one row per respondent, one column per question.
 - `xlsform`: a survey for KoboToolbox or ODK; its submissions are CSV, one row per submission.
 
-For the first three, complete rows of any table are in a field that the tool returns unchanged, so
-that nothing is lost; `read` returns the rows and the votes, which are ordinary tables. The last two
-are for answers to an elicitation pack.
+For the first three, complete rows of any table are in a field, which the first two return
+unchanged, so that nothing is lost; `read` returns the rows and the votes, which are ordinary
+tables. The last two are for answers to an elicitation pack.
 """
 
 from __future__ import annotations
@@ -19,19 +20,20 @@ import io
 import json
 import re
 from collections import Counter
-from collections.abc import Collection, Mapping, Sequence
+from collections.abc import Collection, Iterator, Mapping, Sequence
 from dataclasses import dataclass, field
-from pathlib import Path
+from pathlib import Path, PurePosixPath
 from xml.sax.saxutils import quoteattr
 
 from genprobe.curation import collect, tables, validate
 from genprobe.errors import InputError
-from genprobe.files import Row, escape, people, read_rows, unescape
+from genprobe.files import Row, escape, people, read_rows, unescape, zips
 from genprobe.files.cells import cell_text
 from genprobe.files.disk import replace_bytes
-from genprobe.limits import parsed
+from genprobe.files.rows import Table
+from genprobe.limits import exceeded, limit, parsed
 from genprobe.records import digest
-from genprobe.resources import packs, registry
+from genprobe.resources import guides, packs, registry
 from genprobe.text import many
 
 ITEMS = ("label-studio", "doccano", "potato")
@@ -42,10 +44,20 @@ _ROW = "genprobe_row"
 _STAND_IN = re.compile(r"r[0-9a-f]{12}")  # for the code of a respondent
 _OTHER = "_other"  # end of the name of a question for other words than the choices
 _MARKS = {  # keys, any of which shows that an export is of the tool
-    "label-studio": {"data", "annotations"},
+    "label-studio": {"data", "annotations", "annotation_id"},
     "doccano": {_ROW, "label", "labels"},
-    "potato": {_ROW, "label_annotations"},
+    "potato": {_ROW, "label_annotations", "labels"},
 }
+_CHOOSE = {  # what to choose there, for an export that is read
+    "label-studio": "choose JSON in its export window",
+    "doccano": "choose JSONL under Actions, Export Dataset, of a project of the kind text "
+    "classification",
+    "potato": "name annotations.jsonl of its folder exports/jsonl, or the items that it was given",
+}
+_TASK = {"id", "item", "text", "lang", _ROW}  # what `write` puts into a task
+# What Label Studio adds to a task in JSON-MIN and CSV, beside its answers.
+_ADDED = {"annotator", "annotation_id", "created_at", "updated_at", "lead_time", "agreement"}
+_ADDED |= {"history"}
 # Columns that a form adds by itself; KoboToolbox also adds names that begin with an underscore.
 _FORM_COLUMNS = {"google-forms": ("Timestamp",), "xlsform": ("start", "end", "deviceid")}
 
@@ -54,7 +66,7 @@ _FORM_COLUMNS = {"google-forms": ("Timestamp",), "xlsform": ("start", "end", "de
 
 
 def write(
-    source: str | Path,
+    source: str | Table,
     tool: str,
     out: str | Path,
     questions: str = "aqbileq",
@@ -72,6 +84,12 @@ def write(
         raise registry.unknown("tool", tool, ITEMS)
     asked = validate.load(questions)
     rows, items = validate.items(source, asked.unit)
+    if tool == "doccano" and len(asked.questions) > 1:
+        raise InputError(
+            f"doccano asks one question about a text, and {questions} has "
+            f"{len(asked.questions)}: {', '.join(asked.questions)}; take label-studio, potato, or "
+            "sheets (`genprobe dataset validate export`)"
+        )
     out = Path(out)
     if tool != "label-studio" and out.suffix.lower() not in (".jsonl", ".ndjson"):
         raise InputError(f"{out}: {tool} reads lines of JSON; name a file that ends in .jsonl")
@@ -82,24 +100,34 @@ def write(
         whole = json.dumps([sent[at] for at in item.rows], ensure_ascii=False)
         name, text = people.renamed(item.name, codes), "\n".join(item.texts)
         lines.append({"id": name, "text": text, "lang": item.lang, _ROW: whole})
-    labels = {name: list(dict.fromkeys(q.answers.values())) for name, q in asked.questions.items()}
+    said = set.intersection(*(set(q.text) for q in asked.questions.values()))
+    lang = guides.choose([item.lang for item in items], "", sorted(said))
+    labels = {
+        name: {q.read(word) or word: word for word in q.offered(lang)}
+        for name, q in asked.questions.items()
+    }
     several = {name for name, q in asked.questions.items() if q.kind == "many"}
-    heads = {name: q.text.get(items[0].lang) or q.text["en"] for name, q in asked.questions.items()}
+    heads = {name: q.text.get(lang) or q.text["en"] for name, q in asked.questions.items()}
+    warning = " ".join(guides.load(lang).texts["warning"].split())
+    # The tools write numbers of their own over `id`, so our id is in `item`.
     if tool == "label-studio":
-        tasks = [{"data": line} for line in lines]
+        tasks = [{"data": {"item": line.pop("id")} | line} for line in lines]
         replace_bytes(out, [_dumps(tasks)], private)
-        config = _beside(out, "xml")
-        replace_bytes(config, [_label_studio(labels, heads, several).encode("utf-8")])
+        config = _beside(out, "config.xml")
+        replace_bytes(config, [_label_studio(labels, heads, several, warning).encode("utf-8")])
         return [out, config]
     if tool == "doccano":
-        # doccano overwrites `id` with numbers of its own, so our id is in `item`.
         made = [
             {"text": one["text"], "label": [], "item": one["id"], _ROW: one[_ROW]} for one in lines
         ]
         replace_bytes(out, [_dumps(line, None) for line in made], private)
-        return [out]
+        guideline = _beside(out, "guideline.md")
+        listed = "".join(f"\n- {word}" for words in labels.values() for word in words.values())
+        told = f"{warning}\n\n{' '.join(heads.values())}\n{listed}\n"
+        replace_bytes(guideline, [told.encode("utf-8")])
+        return [out, guideline]
     replace_bytes(out, [_dumps(line, None) for line in lines], private)
-    config = _beside(out, "yaml")
+    config = _beside(out, "config.yaml")
     replace_bytes(config, [_potato(out, labels, heads, several).encode("utf-8")])
     return [out, config]
 
@@ -128,7 +156,7 @@ def _hidden(rows: Sequence[Row]) -> tuple[list[Row], dict[str, str]]:
 
 
 def _joined(
-    rows: Sequence[Row], votes: Sequence[Row], source: str | Path, questions: str
+    rows: Sequence[Row], votes: Sequence[Row], source: str | Table, questions: str
 ) -> tuple[list[Row], list[Row], int]:
     """Put back what `write` left out of rows and of the items of votes.
 
@@ -140,8 +168,10 @@ def _joined(
     sent, codes = _hidden(table)
     pairs = zip(sent, table, strict=True)
     own = {cell_text(there["id"]): (_as_sent(there), row) for there, row in pairs}
-    named = {str(people.renamed(item.name, codes)): item.name for item in items}
-    forgotten = (Path(source).parent / collect.DELETED).exists()
+    names = [(table[at]["id"], item.name) for item in items for at in item.rows]
+    names += [(item.name, item.name) for item in items]  # exports without it name a row
+    named = {str(people.renamed(name, codes)): own_name for name, own_name in names}
+    forgotten = (Path(str(source)).parent / collect.DELETED).exists()
     left = 0
 
     def lacks(what: str, name: str) -> int:
@@ -170,6 +200,9 @@ def _joined(
             kept.append(vote | {"item": named[vote["item"]]})
         else:
             left += lacks("item", vote["item"])
+    if not rows:  # Potato returns none
+        voted = {vote["item"] for vote in kept}
+        found = [table[at] for item in items if item.name in voted for at in item.rows]
     return found, kept, left
 
 
@@ -183,15 +216,23 @@ def _dumps(value: object, indent: int | None = 1) -> bytes:
     return (json.dumps(value, ensure_ascii=False, indent=indent) + "\n").encode("utf-8", "replace")
 
 
-def _beside(out: Path, suffix: str) -> Path:
-    return out.with_name(f"{out.stem}-config.{suffix}")
+def _beside(out: Path, end: str) -> Path:
+    return out.with_name(f"{out.stem}-{end}")
 
 
 def _label_studio(
-    labels: Mapping[str, Sequence[str]], heads: Mapping[str, str], several: Collection[str]
+    labels: Mapping[str, Mapping[str, str]],
+    heads: Mapping[str, str],
+    several: Collection[str],
+    warning: str,
 ) -> str:
-    """Write the labelling interface. several: questions with several answers; without any: text."""
-    parts = ["<View>", '  <Text name="text" value="$text"/>']
+    """Write the labelling interface, which shows words and stores labels.
+
+    labels: question -> label -> its word; none of a question that asks for a text. several:
+    questions with several answers.
+    """
+    parts = ["<View>", f'  <Header size="5" value={quoteattr(warning)}/>']
+    parts += ['  <Text name="text" value="$text"/>']
     for name, known in labels.items():
         parts += [f"  <Header value={quoteattr(heads[name])}/>"]
         if not known:
@@ -199,14 +240,17 @@ def _label_studio(
             continue
         choice = "multiple" if name in several else "single"
         parts += [f'  <Choices name={quoteattr(name)} toName="text" choice="{choice}">']
-        parts += [f"    <Choice value={quoteattr(label)}/>" for label in known]
+        parts += [
+            f"    <Choice value={quoteattr(word)} alias={quoteattr(label)}/>"
+            for label, word in known.items()
+        ]
         parts += ["  </Choices>"]
     return "\n".join([*parts, "</View>"]) + "\n"
 
 
 def _potato(
     out: Path,
-    labels: Mapping[str, Sequence[str]],
+    labels: Mapping[str, Mapping[str, str]],
     heads: Mapping[str, str],
     several: Collection[str],
 ) -> str:
@@ -223,7 +267,7 @@ def _potato(
                 "annotation_type": kinds[name] if known else "text",
                 "name": name,
                 "description": heads[name],
-                **({"labels": list(known)} if known else {}),
+                **({"labels": list(known.values())} if known else {}),
             }
             for name, known in labels.items()
         ],
@@ -234,7 +278,7 @@ def _potato(
 def read(
     paths: Sequence[str | Path],
     tool: str,
-    source: str | Path | None = None,
+    source: str | Table | None = None,
     questions: str = "aqbileq",
 ) -> tuple[list[Row], list[Row], int]:
     """Read the exports of a tool.
@@ -250,22 +294,22 @@ def read(
         raise registry.unknown("tool", tool, ITEMS)
     rows: dict[str, Row] = {}
     votes: list[Row] = []
-    for path in map(Path, paths):
-        parts = _tasks(path) if tool == "label-studio" else list(read_rows(path))
+    read_votes = {
+        "label-studio": _label_studio_votes,
+        "doccano": _doccano_votes,
+        "potato": _potato_votes,
+    }[tool]
+    for path, parts in (
+        (path, parts) for one in paths for path, parts in _exports(Path(one), tool)
+    ):
         if not any(_MARKS[tool] & {*part} for part in parts):
-            raise InputError(
-                f"{path}: not an export of {tool}, which has one of: "
-                f"{', '.join(sorted(_MARKS[tool]))}"
-            )
+            raise InputError(f"{path}: not an export of {tool} that is read; {_CHOOSE[tool]}")
         for number, part in enumerate(parts, 1):
             where = f"{path}, task {number}"
             try:
-                _read_rows_of(part.get("data", {}) if tool == "label-studio" else part, where, rows)
-                votes += {
-                    "label-studio": _label_studio_votes,
-                    "doccano": _doccano_votes,
-                    "potato": _potato_votes,
-                }[tool](part, path, where)
+                task = part.get("data", part) if tool == "label-studio" else part
+                own = _read_rows_of(task, where, rows)
+                votes += read_votes(part, Path(path), where, own)
             except (AttributeError, KeyError, TypeError, ValueError):
                 raise InputError(f"{where}: not as {tool} exports it") from None
     found = list(rows.values())
@@ -277,22 +321,63 @@ def read(
     return kept, left, len(found) + len(votes) - len(kept) - len(left)
 
 
-def _read_rows_of(data: Row, where: str, rows: dict[str, Row]) -> None:
-    """Add the rows that a task was made of to those of the files before."""
-    for row in _whole(data.get(_ROW), where):
+def _exports(path: Path, tool: str) -> Iterator[tuple[str, list[Row]]]:
+    """Read the tasks of an export, or of each file of a zip, with the name of the file."""
+    suffix = path.suffix.lower()
+    if suffix == ".zip" and tool == "doccano":
+        room = limit("unpacked")
+        for name in zips.names(path):
+            if name.endswith("/"):
+                continue
+            if not name.endswith(".jsonl"):
+                raise InputError(f"{path}: holds {name}; {_CHOOSE[tool]}")
+            data = zips.read(path, name)
+            room -= len(data)
+            if room < 0:
+                raise exceeded(path, "unpacked")
+            # Only the last part of the name is used, and nothing is unpacked to a disk.
+            yield f"{path}/{PurePosixPath(name).name}", _json_lines(data, f"{path}, {name}")
+    elif suffix == ".zip":
+        raise InputError(f"{path}: unpack it, and {_CHOOSE[tool]}")
+    elif tool == "label-studio" and suffix not in (".csv", ".tsv"):
+        yield str(path), _tasks(path)
+    elif suffix == ".json":
+        raise InputError(f"{path}: {tool} has lines of JSON; {_CHOOSE[tool]}")
+    else:
+        yield str(path), list(read_rows(path))
+
+
+def _json_lines(data: bytes, where: str) -> list[Row]:
+    found = []
+    for number, line in enumerate(data.splitlines(), 1):
+        try:
+            one = parsed(line) if line.strip() else {}
+        except ValueError as error:
+            raise InputError(f"{where}, line {number}: not JSON ({error})") from None
+        if not isinstance(one, dict):
+            raise InputError(f"{where}, line {number}: not an object")
+        found += [one] if one else []
+    return found
+
+
+def _read_rows_of(data: Row, where: str, rows: dict[str, Row]) -> list[Row]:
+    """Add the rows that a task was made of to those of the files before, and return them."""
+    own = _whole(data.get(_ROW), where)
+    for row in own:
         if rows.setdefault(cell_text(row.get("id")), row) != row:
             raise InputError(
                 f"{where}: the row {row.get('id')!r} differs between files; correct one"
             )
+    return own
 
 
 def _tasks(path: Path) -> list[Row]:
     try:
         found = parsed(packs.read_text(path))
     except ValueError as error:
-        raise InputError(f"{path}: not JSON ({error})") from None
+        raise InputError(f"{path}: not JSON ({error}); {_CHOOSE['label-studio']}") from None
     if not isinstance(found, list) or not all(isinstance(one, dict) for one in found):
-        raise InputError(f"{path}: not a list of tasks, as Label Studio exports it (JSON)")
+        raise InputError(f"{path}: not a list of tasks; {_CHOOSE['label-studio']}")
     return found
 
 
@@ -312,26 +397,55 @@ def _vote(item: object, rater: object, question: object, label: object) -> Row:
     return dict(zip(VOTES, map(cell_text, (item, rater, question, label)), strict=True))
 
 
-def _label_studio_votes(task: Row, path: Path, where: str) -> list[Row]:
+def _given(value: object) -> list[object]:
+    """List the answers in a value of Label Studio's: one, several, or an object that holds them."""
+    if isinstance(value, str) and value.startswith(("{", "[")):  # of CSV
+        try:
+            value = parsed(value)
+        except ValueError:
+            return [value]
+    if isinstance(value, Mapping):
+        value = value.get("choices") or value.get("text") or value.get("rating")
+    if isinstance(value, list):
+        return [part for one in value for part in (_given(one) if one else ())]
+    return [] if value in (None, "") else [value]
+
+
+def _label_studio_votes(task: Row, path: Path, where: str, own: list[Row]) -> list[Row]:
+    if "annotation_id" in task and "annotations" not in task:
+        return _label_studio_min(task, where, own)
     found = []
     data = task.get("data") or {}
-    item = data.get("id") or task.get("id")
+    item = data.get("item") or data.get("id") or task.get("id")
     for one in task.get("annotations") or ():
         if one.get("was_cancelled"):
             continue
         by = one.get("completed_by")
         rater = by.get("email") or by.get("id") if isinstance(by, Mapping) else by
         for result in one.get("result") or ():
-            value = result.get("value") or {}
-            given = value.get("choices") or value.get("text") or value.get("rating")
-            labels = [label for label in (given if isinstance(given, list) else [given]) if label]
-            if labels:
+            if labels := _given(result.get("value") or {}):
                 joined = validate.JOINED.join(map(cell_text, labels))
                 found.append(_vote(item, rater, result.get("from_name"), joined))
     return found
 
 
-def _doccano_votes(part: Row, path: Path, where: str) -> list[Row]:
+def _label_studio_min(task: Row, where: str, own: list[Row]) -> list[Row]:
+    """Read the votes of one annotation, which JSON-MIN and CSV write beside the task's data."""
+    if not own:
+        raise InputError(
+            f"{where}: answers cannot be told from other columns of a task that genprobe did not "
+            f"write; {_CHOOSE['label-studio']}"
+        )
+    item = task.get("item") or own[0].get("id")
+    given = {name: _given(value) for name, value in task.items() if name not in _TASK | _ADDED}
+    return [
+        _vote(item, task.get("annotator"), name, validate.JOINED.join(map(cell_text, labels)))
+        for name, labels in given.items()
+        if labels
+    ]
+
+
+def _doccano_votes(part: Row, path: Path, where: str, own: list[Row]) -> list[Row]:
     item = part.get("item") or part.get("id")
     labels = part.get("label") or part.get("labels") or ()
     if isinstance(labels, str):
@@ -339,13 +453,14 @@ def _doccano_votes(part: Row, path: Path, where: str) -> list[Row]:
     return [_vote(item, path.stem, "label", label) for label in labels]
 
 
-def _potato_votes(part: Row, path: Path, where: str) -> list[Row]:
+def _potato_votes(part: Row, path: Path, where: str, own: list[Row]) -> list[Row]:
     item = part.get("instance_id") or part.get("id")
     rater = part.get("user_id") or part.get("user") or path.parent.name
     found = []
-    for question, given in (part.get("label_annotations") or {}).items():
+    name = "labels" if "labels" in part else "label_annotations"
+    for question, given in (part.get(name) or {}).items():
         if not isinstance(given, Mapping):
-            raise InputError(f"{where}: 'label_annotations' is not in Potato's format")
+            raise InputError(f"{where}: {name!r} is not in Potato's format")
         text = given.get("text_box")
         labels = [text] if text else [label for label, value in given.items() if value]
         if labels:
@@ -446,7 +561,7 @@ def _heads(pack: collect.Pack, tool: str) -> dict[str, tuple[str, str, str]]:
     return found
 
 
-def write_answers(source: str | Path, tool: str, pack: collect.Pack, out: str | Path) -> int:
+def write_answers(source: str | Table, tool: str, pack: collect.Pack, out: str | Path) -> int:
     """Write answers as a CSV file of a form's responses, and return the number of rows.
 
     There is one row per respondent. `read_answers` reads the same answers back. Raises InputError

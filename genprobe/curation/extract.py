@@ -23,6 +23,7 @@ from genprobe.curation import tables
 from genprobe.errors import InputError
 from genprobe.files import Row
 from genprobe.files.cells import cell_text
+from genprobe.files.rows import Table
 from genprobe.linguistics import contradict
 from genprobe.resources import packs, registry
 from genprobe.text import nfc
@@ -279,7 +280,7 @@ def normal(identity: str, rules: Rules) -> str:
 # --- a table
 
 
-def run(source: str | Path, rules_name: str = "") -> tuple[list[Row], list[str]]:
+def run(source: str | Table, rules_name: str = "") -> tuple[list[Row], list[str]]:
     """Extract the group and the attribute from every sentence of a table.
 
     source: a table with a column `sentence`, one sentence per row; or `answer`, in which a person

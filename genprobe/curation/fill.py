@@ -36,6 +36,7 @@ from genprobe.datasets.shades import is_table as is_shades
 from genprobe.errors import InputError
 from genprobe.files import Row
 from genprobe.files.cells import cell_json, cell_list, cell_text
+from genprobe.files.rows import Table
 from genprobe.linguistics import articles
 from genprobe.resources import registry
 
@@ -68,7 +69,7 @@ EVERYTHING = Filling()
 
 
 def run(
-    source: str | Path, how: Filling = EVERYTHING
+    source: str | Table, how: Filling = EVERYTHING
 ) -> tuple[list[Row], list[str], list[Finding]]:
     """Fill the templates of a table.
 
@@ -119,7 +120,7 @@ def together(findings: Sequence[Finding]) -> list[Finding]:
     return shown
 
 
-def check(source: str | Path, how: Filling = EVERYTHING) -> list[Finding]:
+def check(source: str | Table, how: Filling = EVERYTHING) -> list[Finding]:
     """List the faults that `run` would refuse, and what a person should check, without filling."""
     findings: list[Finding] = []
     rows = tables.read(source)
@@ -148,7 +149,7 @@ class _Template(NamedTuple):
 
 
 def _templates(
-    source: str | Path,
+    source: str | Table,
     rows: Sequence[tuple[int, Row]],
     there: Sequence[str],
     how: Filling,
@@ -172,13 +173,17 @@ def _templates(
         yield _Template(number, name, row | {"template": template}, words, lists)
 
 
-def _pairs(one: _Template, source: str | Path, findings: list[Finding]) -> list[_Pair]:
+def _pairs(one: _Template, source: str | Table, findings: list[Finding]) -> list[_Pair]:
     """Make the pairs of a template, and add what is wrong or unsure with it to `findings`."""
     where = f"{source}, row {one.number}"
     template = tables.row_text(one.row, "template", where)
     if one.lists:
         return list(_listed(template, one.row, one.words, where))
     if not one.statement:
+        wrong = [Finding(level, where, said) for level, said in lexicon.misspelt(template)]
+        findings += wrong
+        if any(fault.level == "error" for fault in wrong):
+            return []
         return list(_filled(template, one.row, one.words, where, findings))
     own: list[Finding] = []
     try:
@@ -228,7 +233,8 @@ def _filled(
     """Make the pairs of a template with slots."""
     found = slots(template)
     if not found:
-        message = "the template has no slot of SHADES"
+        names = ", ".join(sorted(lexicon.slot_names()))
+        message = f"the template has no slot of SHADES, in capitals: {names}"
         if _PLACE in template:
             message = f"{_PLACE} is filled from the columns 'prototypical' and 'counter'; name them"
         findings.append(Finding("error", where, message))

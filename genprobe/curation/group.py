@@ -33,6 +33,7 @@ from genprobe.curation import alike, tables
 from genprobe.errors import InputError
 from genprobe.files import Row, door
 from genprobe.files.cells import cell_text
+from genprobe.files.rows import Table
 from genprobe.limits import parsed
 from genprobe.linguistics import identify, negated
 from genprobe.records import digest
@@ -106,7 +107,7 @@ class _Texts:
 
 
 def run(
-    source: str | Path, how: Grouping, note: Callable[[str], None] = lambda line: None
+    source: str | Table, how: Grouping, note: Callable[[str], None] = lambda line: None
 ) -> tuple[list[Row], list[str]]:
     """Group the rows of a table.
 
@@ -164,7 +165,7 @@ def _group_name(row: Row, name: str, text: str) -> str:
 
 
 def sweep(
-    source: str | Path,
+    source: str | Table,
     how: Grouping,
     thresholds: Sequence[float],
     truth: str = "",
@@ -215,7 +216,7 @@ def sweep(
 
 
 def _prepare(
-    source: str | Path,
+    source: str | Table,
     rows: Sequence[tuple[int, Row]],
     how: Grouping,
     note: Callable[[str], None],
@@ -260,7 +261,7 @@ def _plain(value: object) -> str:
 
 
 def _polarities(
-    source: str | Path,
+    source: str | Table,
     rows: Sequence[tuple[int, Row]],
     texts: Sequence[str],
     there: Sequence[str],

@@ -8,9 +8,10 @@ pymorphy3 (Russian). An unknown form is None; it is never guessed.
 from __future__ import annotations
 
 import dataclasses
+import difflib
 import functools
 import re
-from collections.abc import Mapping, Sequence
+from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass, field
 from pathlib import Path
 from typing import Any
@@ -61,11 +62,48 @@ def slot_names() -> tuple[str, ...]:
 
 @functools.cache
 def slot_pattern() -> re.Pattern[str]:
-    """Compile the regular expression of a slot: its categories, and its tags."""
+    """Compile the regular expression of a slot: categories, and tags in any letter case."""
     name = f"(?:{'|'.join(map(re.escape, slot_names()))})"
     return re.compile(
-        rf"(?<![A-Z_])({name}(?:\+{name})*)((?:[-:](?:{_TAGS})(?![A-Za-z]))*)(?![A-Z_])"
+        rf"(?<![A-Z_])({name}(?:\+{name})*)((?:[-:](?i:{_TAGS})(?![A-Za-z]))*)(?![A-Z_])"
     )
+
+
+_BEHIND = re.compile(r"\0([-:]?)([^\W\d_]+)")  # what follows a slot without a space
+_TAGGED = re.compile(rf"(?<!\w)([A-Za-z_]+(?:\+[A-Za-z_]+)*)((?:[-:](?i:{_TAGS})(?!\w))+)")
+_CAPITALS = re.compile(r"(?<![\w-])[A-Z_]{5,}(?![\w-])")
+_CLOSE = 0.88  # of a word in capitals and a category: GENDR, GENDERS
+
+
+def misspelt(template: str) -> Iterator[tuple[str, str]]:
+    """Yield what looks like a slot or a tag and is none, with what there is: (level, message)."""
+    rest = slot_pattern().sub("\0", template)
+    for sign, word in _BEHIND.findall(rest):
+        if sign == ":" or (sign and word.isascii() and word.isupper()):
+            near = difflib.get_close_matches(word.upper(), (*GENDERS, *CASES), 1, 0.5)
+            meant = f"; did you mean {sign}{near[0]}?" if near else ""
+            yield (
+                "error",
+                (
+                    f"{sign}{word} is no tag of a slot{meant}; there are -PL, -ADJ, -1, -2, "
+                    f"{', '.join(f':{tag}' for tag in (*GENDERS, *CASES))}"
+                ),
+            )
+        elif not sign:
+            yield "warning", f"{word!r} is written right behind a slot; check that it fits"
+    for name, tags in _TAGGED.findall(rest):
+        if (name.isupper() and not tags[1:].isdigit()) or name.upper() in slot_names():
+            yield "error", unknown_slot(f"{name}{tags}", name)
+    for name in _CAPITALS.findall(rest):
+        if difflib.get_close_matches(name, slot_names(), 1, _CLOSE):
+            yield "error", unknown_slot(name, name)
+
+
+def unknown_slot(written: str, name: str) -> str:
+    """Say that this is no slot, which one may be meant, and which there are."""
+    near = difflib.get_close_matches(name.upper(), slot_names(), 1, 0.6)
+    meant = f"; did you mean {near[0]}?" if near else ""
+    return f"{written} is no slot{meant}; there are {', '.join(sorted(slot_names()))}"
 
 
 def unmarked(text: str, where: str) -> str:
@@ -80,7 +118,7 @@ def slots(template: str) -> list[Slot]:
     """Find the slots of a template, in order."""
     found = []
     for match in slot_pattern().finditer(template):
-        tags = re.findall(_TAGS, match[2])
+        tags = re.findall(_TAGS, match[2].upper())
         found.append(
             Slot(
                 written=match[0],

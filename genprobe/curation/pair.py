@@ -17,7 +17,6 @@ import contextlib
 import re
 from collections import Counter
 from collections.abc import Callable, Sequence
-from pathlib import Path
 from typing import NamedTuple
 
 from genprobe.curation import lexicon, tables
@@ -25,6 +24,7 @@ from genprobe.datasets import identities
 from genprobe.errors import InputError
 from genprobe.files import Row, people
 from genprobe.files.cells import Notes, cell_json, cell_text
+from genprobe.files.rows import Table
 from genprobe.linguistics import negated
 from genprobe.records import digest
 from genprobe.resources import registry
@@ -72,7 +72,7 @@ class _Said(NamedTuple):
 
 
 def run(
-    source: str | Path, how: Pairing, note: Callable[[str], None] = lambda line: None
+    source: str | Table, how: Pairing, note: Callable[[str], None] = lambda line: None
 ) -> tuple[list[Row], list[str]]:
     """Make the pairs of a table.
 
@@ -116,7 +116,7 @@ def run(
 
 
 def _members(
-    source: str | Path, rows: Sequence[tuple[int, Row]], how: Pairing, notes: Notes
+    source: str | Table, rows: Sequence[tuple[int, Row]], how: Pairing, notes: Notes
 ) -> dict[tuple[str, str, str], list[_Said]]:
     """Read the rows, together by language, group of people, and attribute or its `group`."""
     there = list(dict.fromkeys(name for _, row in rows for name in row))

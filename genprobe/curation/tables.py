@@ -7,31 +7,28 @@ same bytes, even in a workbook.
 
 from __future__ import annotations
 
-import io
 import json
 import os
 import re
-import zipfile
 from collections import Counter
 from collections.abc import Iterable, Mapping, Sequence
 from pathlib import Path
 from typing import Any, NamedTuple
 
 from genprobe import files
-from genprobe.errors import InputError, NoRows
+from genprobe.errors import InputError
 from genprobe.files import Row, people, workbooks
 from genprobe.files.cells import cell_text
 from genprobe.files.disk import replace_bytes
+from genprobe.files.rows import Rows, rows_of
 from genprobe.limits import parsed
 from genprobe.records import digest
 from genprobe.resources import packs
 from genprobe.text import nfc
 
 HISTORY = "history"
-_EPOCH = (1980, 1, 1, 0, 0, 0)  # date of every part of a workbook
-_LONGEST = 32_767  # most characters of a cell in a workbook
+LEFT = "left:"  # at the end of a line of it: how many other rows the step left out
 _ROWS = 1_048_576  # most rows of a sheet
-_NO_XML = re.compile("[\0-\x08\x0b\x0c\x0e-\x1f\ud800-\udfff\ufffe\uffff]")
 
 
 class Finding(NamedTuple):
@@ -45,15 +42,16 @@ class Finding(NamedTuple):
     message: str
 
 
-def read(path: str | os.PathLike[str]) -> list[tuple[int, Row]]:
+def read(path: str | os.PathLike[str] | Rows) -> list[tuple[int, Row]]:
     """Read a table.
 
-    path: .jsonl, .csv, .tsv, .parquet, or .xlsx (its first sheet; needs the extra `xlsx`).
-    Returns (number, row) for each row; the number is that of `files.numbered_rows`, or of the row
-    in the sheet; `history` is a list. Raises InputError for another file.
+    path: .jsonl, .csv, .tsv, .parquet, or .xlsx (its first sheet; needs the extra `xlsx`), or rows
+    in memory.
+    Returns (number, row) for each row, numbered as by `files.numbered_rows`; `history` is a list.
+    Raises InputError for another file.
     """
-    path = Path(path)
-    rows = list(_workbook(path) if path.suffix.lower() == ".xlsx" else files.numbered_rows(path))
+    path = rows_of(path)
+    rows = list(files.numbered_rows(path))
     for number, row in rows:
         if HISTORY in row:
             row[HISTORY] = _history(row[HISTORY], f"{path}, row {number}")
@@ -194,30 +192,6 @@ def _history(value: object, where: str) -> list[str]:
 # --- workbooks
 
 
-def _workbook(path: Path) -> list[tuple[int, Row]]:
-    """Read the rows of the first sheet; its first row has the names of the columns."""
-    lines = workbooks.lines(path)
-    if not lines:
-        raise NoRows(f"{path}: the file holds no rows")
-    heads = [cell_text(head) for head in lines[0]]
-    while heads and not heads[-1]:
-        heads.pop()
-    for head, count in Counter(heads).items():
-        if count > 1:
-            raise InputError(f"{path}: two columns are called {head!r}")
-    rows = []
-    for number, line in enumerate(lines[1:], 2):
-        cells: list[Any] = list(line)
-        if any(cell != "" for cell in cells[len(heads) :]):
-            raise InputError(f"{path}, row {number}: more cells than the first row")
-        if any(cell != "" for cell in cells):
-            cells += [""] * (len(heads) - len(cells))
-            rows.append((number, dict(zip(heads, cells, strict=False))))
-    if not rows:
-        raise NoRows(f"{path}: the file holds no rows")
-    return rows
-
-
 def _write_workbook(
     path: Path, rows: Sequence[Mapping[str, Any]], names: Sequence[str], private: bool
 ) -> None:
@@ -249,9 +223,7 @@ def _write_book(
         sheet.append([_cell(openpyxl, sheet, head, path, 1) for head in names])
         for number, row in enumerate(rows, 2):
             sheet.append([_cell(openpyxl, sheet, row.get(head), path, number) for head in names])
-    made = io.BytesIO()
-    book.save(made)
-    replace_bytes(path, [_dated(made.getvalue())], private)
+    replace_bytes(path, [workbooks.saved(book)], private)
 
 
 def _cell(openpyxl: Any, sheet: Any, value: Any, path: Path, number: int) -> Any:
@@ -259,26 +231,9 @@ def _cell(openpyxl: Any, sheet: Any, value: Any, path: Path, number: int) -> Any
         value = json.dumps(value, ensure_ascii=False)
     if not isinstance(value, str):
         return value
-    text = _NO_XML.sub("\ufffd", value)
-    if len(text) > _LONGEST:
+    if len(value) > workbooks.LONGEST:
         raise InputError(
-            f"{path}, row {number}: a text of {len(text)} characters, and a cell of a workbook "
-            f"holds {_LONGEST}; write .csv or .jsonl"
+            f"{path}, row {number}: a text of {len(value)} characters, and a cell of a workbook "
+            f"holds {workbooks.LONGEST}; write .csv or .jsonl"
         )
-    cell = openpyxl.cell.WriteOnlyCell(sheet, text)
-    cell.data_type = "s"  # so that a text that begins with = is no formula
-    return cell
-
-
-def _dated(book: bytes) -> bytes:
-    """Set the dates of a workbook and its parts to 1980, so that equal tables give equal bytes."""
-    out = io.BytesIO()
-    with zipfile.ZipFile(io.BytesIO(book)) as old, zipfile.ZipFile(out, "w") as new:
-        for part in sorted(old.infolist(), key=lambda part: part.filename):
-            data = old.read(part)
-            if part.filename == "docProps/core.xml":
-                data = re.sub(rb"\d{4}-\d\d-\d\dT[\d:.]+Z", b"1980-01-01T00:00:00Z", data)
-            info = zipfile.ZipInfo(part.filename, _EPOCH)
-            info.compress_type = zipfile.ZIP_DEFLATED
-            new.writestr(info, data)
-    return out.getvalue()
+    return workbooks.as_text(openpyxl.cell.WriteOnlyCell(sheet), value)

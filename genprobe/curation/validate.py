@@ -26,12 +26,14 @@ from typing import Any
 
 from genprobe.curation import tables
 from genprobe.errors import InputError
-from genprobe.files import Row, disk, door, sheets
+from genprobe.files import Row, disk, door, sheets, workbooks
 from genprobe.files.cells import cell_text
+from genprobe.files.rows import Table
 from genprobe.limits import parsed
 from genprobe.outcomes import votes as ballots
 from genprobe.records import digest, fits
-from genprobe.resources import packs, registry
+from genprobe.resources import guides, packs, registry
+from genprobe.resources.guides import Guide
 from genprobe.text import nfkc
 from genprobe.text.display import alike
 
@@ -86,6 +88,17 @@ class Question:
             if labels and None not in labels:
                 return JOINED.join(sorted({str(label) for label in labels}))
         return None
+
+    def offered(self, lang: str) -> list[str]:
+        """List the answers that the wording of a language names, in brackets at its end.
+
+        If it names none, or other words, these are the labels; a text has none.
+        """
+        named = re.search(r"[(（]([^()（）]*)[)）]\s*$", self.text.get(lang) or self.text["en"])
+        words = [word.strip() for word in named[1].split(";")[0].split("/")] if named else []
+        labels = list(dict.fromkeys(self.answers.values()))
+        read = [self.answers.get(_fold(word), self.read(word.split()[0])) for word in words if word]
+        return words if self.answers and sorted(map(str, read)) == sorted(labels) else labels
 
     def _part(self, said: str) -> str | None:
         number = said.strip().rstrip(".")
@@ -260,7 +273,7 @@ class Item:
     domain: str = ""
 
 
-def items(source: str | Path, unit: str, lang: str = "") -> tuple[list[Row], list[Item]]:
+def items(source: str | Table, unit: str, lang: str = "") -> tuple[list[Row], list[Item]]:
     """Read a table as items to be judged.
 
     unit: `pair` (a row with two sentences, such as `pro` and `anti`; or the rows with the same
@@ -339,7 +352,7 @@ def _yes(value: object) -> bool:
 
 
 def export(
-    source: str | Path,
+    source: str | Table,
     out: str | Path,
     name: str = "aqbileq",
     annotators: int = 7,
@@ -349,16 +362,19 @@ def export(
     lang: str = "",
     study: str | Path | None = None,
     note: Callable[[str], None] = lambda line: None,
+    reader_lang: str = "",
 ) -> list[Path]:
-    """Write a sheet for each annotator, and the key that `collect` needs.
+    """Write a sheet for each annotator, instructions, and the key that `collect` needs.
 
-    out: FILE.csv; the sheets are FILE-1.csv, …, the key is FILE-key.json. name: of the questions.
+    out: FILE.csv or FILE.xlsx; the sheets are FILE-1.csv, …, the key is FILE-key.json. Workbooks
+    hold the instructions; with CSV they are FILE-instructions.txt. name: of the questions.
     annotators: number of people. each: number of people who read each item; 0 means all. The items
     are assigned so that all people read equally many, and any two overlap by chance. repeats: the
     share of a sheet's items that appear twice. seed: for this assignment and the order of each
     sheet. lang: the language of the items, if no column has it. study: a folder with the published
-    wording of the questions (`published`). note: called with what it lacks. Returns the files.
-    Raises InputError for wrong arguments, before anything is written.
+    wording of the questions (`published`). note: called with what it lacks. reader_lang: language
+    of the annotators; by default, that of the items, if all are in one, else English. Returns the
+    files. Raises InputError for wrong arguments, before anything is written.
     """
     questions = load(name)
     if study is not None:
@@ -372,12 +388,20 @@ def export(
     if not 0 <= repeats <= 1:
         raise InputError(f"the share of repeats must be from 0 to 1, not {repeats:g}")
     out = Path(out)
-    paths = [out.with_name(f"{out.stem}-{n}.csv") for n in range(1, annotators + 1)]
+    kind = out.suffix.lower() or ".csv"
+    if kind not in (".csv", ".xlsx"):
+        raise InputError(f"{out}: annotators get workbooks or CSV files; name it .xlsx or .csv")
+    said = set.intersection(*(set(q.text) for q in questions.questions.values()))
+    lang = guides.choose([item.lang for item in found], reader_lang, sorted(said))
+    guide = guides.load(lang)
+    paths = [out.with_name(f"{out.stem}-{n}{kind}") for n in range(1, annotators + 1)]
     key_path = out.with_name(f"{out.stem}-key.json")
-    guide = [out.with_name(f"{out.stem}-instructions.txt")] if questions.guide else []
-    for path in (*paths, *guide, key_path):
+    apart = [out.with_name(f"{out.stem}-instructions.txt")] if kind == ".csv" else []
+    for path in (*paths, *apart, key_path):
         if path.exists():
             raise InputError(f"{path}: already exists; choose another name")
+    more = questions.guide.get(lang) or questions.guide.get(guides.ENGLISH, "")
+    page = guide.write("judging", kind.removeprefix("."), guide=more.strip())
     dealer = random.Random(f"deal {seed}")
     dealt: list[list[Item]] = [[] for _ in range(annotators)]
     order = list(range(annotators))
@@ -386,30 +410,45 @@ def export(
             dealer.shuffle(order)
         for step in range(each):
             dealt[order[(at + step) % annotators]].append(item)
-    key: dict[str, Any] = {"questions": name, "hash": questions.hash, "source": Path(source).name}
+    key: dict[str, Any] = {
+        "questions": name,
+        "hash": questions.hash,
+        "source": Path(str(source)).name,
+        "row": _name_in(guide, "row"),
+    }
     codes: dict[str, dict[str, Any]] = {}
     for n, (path, mine) in enumerate(zip(paths, dealt, strict=True), 1):
         drawn = random.Random(f"sheet {seed} {n}")
         again = drawn.sample(mine, round(repeats * len(mine)))
         shown = drawn.sample(mine, len(mine)) + drawn.sample(again, len(again))
-        apart = any(_asked(questions, item) for item in shown)
-        lines = [_head(questions, shown, apart)]
+        own = any(_asked(questions, item, lang) for item in shown)
+        heads = _head(questions, guide, lang, own)
+        blank = [""] * (len(questions.questions) + len(questions.about))
+        lines = [heads]
         for place, item in enumerate(shown):
             code = digest([seed, n, place, item.name], 10)
             codes[code] = {"item": item.name, "lang": item.lang, "rater": str(n)}
             codes[code] |= {"repeat": place >= len(mine), "shown": _prints(item)}
-            blank = [""] * (len(questions.questions) + len(questions.about))
-            asked = [_asked(questions, item)] if apart else []
+            asked = [_asked(questions, item, lang)] if own else []
             texts = map(sheets.show, _padded(item, questions))
             lines.append([code, *texts, *asked, *blank])
-        sheets.write(path, lines)
-    for path in guide:
-        langs = dict.fromkeys(item.lang for item in found if item.lang in questions.guide)
-        said = [questions.guide[lang].strip() for lang in langs or ["en"]]
-        sheets.write_new(path, ("\n\n".join(said) + "\n").encode("utf-8-sig"))
+        first = len(heads) - len(blank)
+        kinds = enumerate(questions.questions.values(), first)
+        form = workbooks.Form(
+            lines=lines,
+            open=range(first, len(heads)),
+            choices={at: q.offered(lang) for at, q in kinds if q.kind == "one"},
+            page=page,
+            names=(guide.words["page"], guide.words["answers"]),
+            refused=guide.words["choose"],
+            right_to_left=guides.direction(lang) == "rtl",
+        )
+        sheets.write(path, form)
+    for path in apart:
+        sheets.write_new(path, page.encode("utf-8-sig"))
     data = json.dumps(key | {"rows": codes}, indent=1).encode() + b"\n"
     disk.replace_bytes(key_path, [data], private=True)  # ids of rows hold codes of respondents
-    return [*paths, *guide, key_path]
+    return [*paths, *apart, key_path]
 
 
 def _padded(item: Item, questions: Questions) -> tuple[str, ...]:
@@ -429,37 +468,41 @@ def _prints(item: Item) -> str:
     return digest(list(item.texts), 12)
 
 
-def _asked(questions: Questions, item: Item) -> str:
+def _asked(questions: Questions, item: Item, lang: str) -> str:
     """Return the questions in the wording of the item's domain; "" if the domain has none."""
     found = []
     for name, question in questions.questions.items():
         texts = question.domains.get(item.domain, {})
-        if text := texts.get(item.lang) or ("" if item.lang in question.text else texts.get("en")):
+        if text := texts.get(lang) or ("" if lang in question.text else texts.get("en")):
             found.append(f"{name}: {text}")
     return "\n".join(found)
 
 
-def _head(questions: Questions, shown: Sequence[Item], apart: bool) -> list[str]:
-    """Write the heads of a sheet. apart: rows have questions of their own, by their domain."""
+def _head(questions: Questions, guide: Guide, lang: str, own: bool) -> list[str]:
+    """Write the heads of a sheet, which begin with the names that `collect` reads.
+
+    own: rows have questions of their own, by their domain.
+    """
     texts = ["sentence"] if questions.unit == "sentence" else ["first", "second"]
-    lang = shown[0].lang if shown else ""
+    heads = [_name_in(guide, name) for name in ("row", *texts, *(["asked"] if own else []))]
     asked = [
         f"{name}: {question.text.get(lang) or question.text['en']}"
         for name, question in questions.questions.items()
     ]
-    return [
-        "row",
-        *texts,
-        *(["asked here"] if apart else []),
-        *asked,
-        *(_about(name, questions.choices.get(name, {}), lang) for name in questions.about),
-    ]
+    about = [_about(name, questions.choices.get(name, {}), guide, lang) for name in questions.about]
+    return [*heads, *asked, *about]
 
 
-def _about(name: str, choices: Mapping[str, Sequence[str]], lang: str) -> str:
+def _name_in(guide: Guide, name: str) -> str:
+    english, own = guides.load().words[name], guide.words[name]
+    return own if own == english else f"{english}: {own}"
+
+
+def _about(name: str, choices: Mapping[str, Sequence[str]], guide: Guide, lang: str) -> str:
     """Write the head of a question about the annotator, with its choices."""
-    listed = choices.get(lang) or choices.get("en") or ()
-    return f"{name}{': ' if listed else ''}{' / '.join(listed)} (only if you want it stored)"
+    listed = " / ".join(choices.get(lang) or choices.get("en") or ())
+    said = ": ".join(filter(None, (name, guide.words.get(name, ""), listed)))
+    return f"{said} ({guide.words['private']})"
 
 
 # --- collect
@@ -496,7 +539,7 @@ def collect(paths: Sequence[str | Path], key: str | Path) -> tuple[list[Row], li
     seen: dict[str, str] = {}
     writing = any(question.kind == "free" for question in questions.questions.values())
     for path in map(Path, paths):
-        sheet = sheets.read(path, ["row"])
+        sheet = sheets.read(path, [str(known.get("row", "row"))])
         place = {
             sheets.head_key(head.split(":")[0].split("(")[0]): at
             for at, head in enumerate(sheet.heads)
@@ -612,8 +655,8 @@ class Kept:
 
 
 def keep(
-    source: str | Path,
-    votes: Sequence[str | Path],
+    source: str | Table,
+    votes: Sequence[str | Table],
     name: str = "aqbileq",
     rule: str = "",
     model: str = "",
@@ -663,6 +706,7 @@ def keep(
     step = f"validate/{VERSION}|{questions.name}@{questions.hash}|rule:{decide.text}"
     step += f"|model:{model}" if model else ""
     counts: Counter[str] = Counter()
+    left = 0  # rows that are not kept
     group = questions.unit == "group"
     rows = [row | ({"votes": {}, "kept": True, "why": ""} if group else {}) for row in rows]
     for item in found:
@@ -683,8 +727,17 @@ def keep(
                 label, probability = labels_of.get(item.name, ("", None))
                 values |= {f"{question}_model": label, f"{question}_model_p": probability}
             rows[at] = old | values | {tables.HISTORY: tables.history([old], step)}
+        left += 0 if group or not why else len(item.rows)
         if group:
             _regroup(rows, item, questions, counted[item.name], len(raters[item.name]), bool(why))
+    if left:  # for the card, which has only the rows that are kept
+        told = f"{step}|{tables.LEFT}{left}"
+        rows = [
+            row | {tables.HISTORY: [told if line == step else line for line in row[tables.HISTORY]]}
+            if tables.HISTORY in row
+            else row
+            for row in rows
+        ]
     extra = [f"{q}_model{end}" for q in models for end in ("", "_p")]
     columns = tables.columns(rows, [*free, *COLUMNS, *extra])
     foreign = [q for q in asked if q not in questions.questions]
@@ -699,7 +752,7 @@ def keep(
 
 
 def _written(
-    votes: Sequence[str | Path], questions: Questions, found: Sequence[Item]
+    votes: Sequence[str | Table], questions: Questions, found: Sequence[Item]
 ) -> dict[tuple[str, str], list[str]]:
     """Collect the texts that people wrote: (item, question) -> texts, each once."""
     free = {name for name, question in questions.questions.items() if question.kind == "free"}
@@ -811,7 +864,7 @@ def _answers(votes: list[Row], questions: Questions, where: str) -> list[Row]:
 
 
 def _usable(
-    votes: Sequence[str | Path], rows: Sequence[Row], found: Sequence[Item]
+    votes: Sequence[str | Table], rows: Sequence[Row], found: Sequence[Item]
 ) -> tuple[list[Row], list[str]]:
     """Read each rater's first vote on items of the table, and list voted items not in the table."""
     named = {item.name for item in found}
@@ -827,7 +880,7 @@ def _usable(
     return usable, list(dict.fromkeys(unknown))
 
 
-def need_votes(source: str | Path, votes: Sequence[str | Path]) -> None:
+def need_votes(source: str | Table, votes: Sequence[str | Table]) -> None:
     """Raise InputError if no vote is about a row of the table."""
     rows = [row for _, row in tables.read(source)]
     known = {cell_text(row.get(name)) for row in rows for name in ("id", "pair", "item")} - {""}
@@ -836,7 +889,7 @@ def need_votes(source: str | Path, votes: Sequence[str | Path]) -> None:
         raise InputError(f"{', '.join(map(str, votes))}: no vote on an item of {source}")
 
 
-def read_votes(paths: Sequence[str | Path]) -> Iterable[Row]:
+def read_votes(paths: Sequence[str | Table]) -> Iterable[Row]:
     """Yield votes from tables in long form: item, rater, question (or `label`), label, repeat."""
     seen: set[tuple[str, str, str]] = set()
     for path in paths:

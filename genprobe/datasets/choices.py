@@ -16,6 +16,7 @@ from __future__ import annotations
 import functools
 import itertools
 import math
+from collections import Counter
 from collections.abc import Collection, Iterable, Mapping, Sequence
 from dataclasses import dataclass, replace
 from pathlib import Path
@@ -336,6 +337,53 @@ def fill(text: str, parts: Mapping[str, str]) -> str:
 
 def _list(value: JSON) -> list[JSON]:
     return value if isinstance(value, list) else []
+
+
+# --- pairs of sentences, as choices
+
+LIKELIER = registry.PROMPTS / "likelier.toml"
+
+
+def of_pairs(couples: Iterable[tuple[Statement, Statement]]) -> list[Statement]:
+    """Ask of each pair which of its two sentences is likelier.
+
+    couples: originals with a contrast of the same language. Option 0 is the original, and the
+    target. Nothing is right, so the condition is `ambig`, and no option is unknown. `original_id`
+    in `extra` names the original, for the log-probabilities of the pair. Source: metalinguistic
+    prompts, Hu & Levy 2023 (EMNLP). Raises InputError for a language without the question
+    (prompts/likelier.toml), and for a pair whose sentences are the same.
+    """
+    couples = list(couples)
+    many = Counter((one.lang, one.id) for one, _ in couples)
+    asked = packs.read_toml(LIKELIER)
+    found = []
+    for one, other in couples:
+        code = packs.first_of(one.lang)
+        if code not in asked:
+            known = ", ".join(sorted(asked))
+            raise InputError(f"no question about pairs in {code!r} ({LIKELIER}); there is {known}")
+        question = packs.string(packs.table(asked, code, LIKELIER), "text", LIKELIER)
+        _check(("", question, one.text, other.text), f"pair {one.pair!r} ({one.lang})")
+        more: dict[str, JSON] = {
+            "original_id": one.id,
+            "context": "",
+            "question": question,
+            "options": [one.text, other.text],
+            **dict.fromkeys(("label", "unknown")),
+            "target": 0,
+            "condition": "ambig",
+            "polarity": "neg",
+        }
+        found.append(
+            replace(
+                one,
+                id=one.id if many[one.lang, one.id] == 1 else f"{one.id}/{other.id}",
+                text=f"{question} {one.text} / {other.text}",
+                type="choice",
+                extra={**one.extra, **more},
+            )
+        )
+    return found
 
 
 # --- the unknown option, otherwise

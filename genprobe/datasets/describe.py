@@ -17,6 +17,7 @@ from pathlib import Path
 from genprobe.datasets import choices, pairs, statements, templates
 from genprobe.files import Row, numbered_rows
 from genprobe.files.cells import cell_text
+from genprobe.files.rows import Rows, rows_of
 from genprobe.records import Statement
 from genprobe.resources import packs
 from genprobe.text import normalise, tokens
@@ -40,14 +41,15 @@ class Count:
     across: str = ""
 
 
-def describe(source: str, langs: Sequence[str] = ()) -> tuple[list[Count], list[str]]:
-    """Count a file of statements, pairs, templates or choices by its annotations.
+def describe(source: str | Path | Rows, langs: Sequence[str] = ()) -> tuple[list[Count], list[str]]:
+    """Count a table of statements, pairs, templates or choices by its annotations.
 
     Returns the counts, and notes of one line each on what the loader left out or changed, and on
     oddities (the same text twice, contrasts without an original, inconsistent labels). Raises
     InputError for a file that cannot be read.
     """
-    head = next(numbered_rows(source))[1] if Path(source).is_file() else {}
+    table = rows_of(source)
+    head = next(numbered_rows(table))[1] if table.is_file() else {}
     if {"group", "group_size", "medoid"} <= set(head):
         return list(_groups(source, langs)), []
     kind, items, notes = _load(source, langs, head)
@@ -55,7 +57,9 @@ def describe(source: str, langs: Sequence[str] = ()) -> tuple[list[Count], list[
     return found, [*notes, *_odd(kind, items)]
 
 
-def _load(source: str, langs: Sequence[str], head: Row) -> tuple[str, list[Statement], list[str]]:
+def _load(
+    source: str | Path | Rows, langs: Sequence[str], head: Row
+) -> tuple[str, list[Statement], list[str]]:
     if "template" in {name.strip().lower() for name in head} or source == "templates":
         items, notes = templates.load("builtin" if source == "templates" else source, langs or None)
         return "templates", items, notes
@@ -129,7 +133,7 @@ def _crossed(items: Sequence[Statement]) -> Iterable[Count]:
         yield from (Count(table, value, found[value, lang], len(items), lang) for lang in langs)
 
 
-def _groups(source: str, langs: Sequence[str]) -> Iterable[Count]:
+def _groups(source: str | Path | Rows, langs: Sequence[str]) -> Iterable[Count]:
     """Count a table of `dataset group`: what is said most, and of whom.
 
     A group is shown by the text of its medoid: its attribute, else its sentence.

@@ -219,7 +219,7 @@ def shown(request: Request) -> tuple[str, ...]:
     """List the marks of the options in a planned request; none in a bare frame."""
     if request.pack != PACK:
         return ()
-    marks = frames(request.lang)[request.probe].marks
+    marks = frames(packs.first_of(request.lang))[request.probe].marks
     return marks[: len(request.options)]
 
 

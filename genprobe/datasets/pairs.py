@@ -19,7 +19,7 @@ import contextlib
 import os
 import re
 from collections import Counter
-from collections.abc import Collection, Iterable, Iterator, Sequence
+from collections.abc import Callable, Collection, Iterable, Iterator, Sequence
 from dataclasses import dataclass, replace
 from pathlib import Path
 from typing import Any
@@ -28,6 +28,7 @@ from genprobe.datasets import bbq, choices, identities, statements, templates
 from genprobe.errors import Caution, InputError
 from genprobe.files import Row, numbered_rows, people
 from genprobe.files.cells import Notes, Problems, cell_json, cell_sentence, cell_text
+from genprobe.files.rows import Rows, Table, rows_of
 from genprobe.linguistics import contradict, identify
 from genprobe.records import JSON, Statement, digest
 from genprobe.resources import packs, registry
@@ -75,8 +76,8 @@ _CODE = re.compile(r"[a-z]{2,3}(-[A-Za-z0-9]{1,8})*")
 Found = tuple[list[Statement], list[str]]  # statements, notes
 
 
-def load(source: str, langs: Sequence[str] | None = None, prefix: str = "") -> Found:
-    """Read the statements of a data set by name, or of a file in one of the layouts above.
+def load(source: str | Path | Rows, langs: Sequence[str] | None = None, prefix: str = "") -> Found:
+    """Read the statements of a data set by name, or of a file or rows in one of the layouts above.
 
     langs: the languages to read, each of which must have a pair; None means all. prefix: a word put
     before every identity, or sentence, of a table of pairs, such as AfriStereo's "African". Returns
@@ -84,12 +85,13 @@ def load(source: str, langs: Sequence[str] | None = None, prefix: str = "") -> F
     Raises InputError for unusable data.
     """
     wanted = list(dict.fromkeys(_language(lang, None) for lang in langs or ())) or None
-    path = Path(source)
-    if source not in DATA and not path.suffix and os.sep not in source and not path.exists():
-        raise registry.unknown("data set", source, DATA, "a file")
-    if source == bbq.NAME or (source not in DATA and path.is_dir()):
-        return _folder(source, wanted)
-    head = {} if source in DATA else next(numbered_rows(path))[1]
+    path = rows_of(source)
+    known_by_name = isinstance(source, str) and source in DATA
+    if not (known_by_name or path.suffix or os.sep in str(source) or path.exists()):
+        raise registry.unknown("data set", str(source), DATA, "a file")
+    if source == bbq.NAME or (not known_by_name and path.is_dir()):
+        return _folder(str(source), wanted)
+    head = {} if known_by_name else next(numbered_rows(path))[1]
     there = set(map(_plain, head))
     layout = next((x for x in _LAYOUTS if {x.pro, x.anti} <= there), None)
     if layout is not None and _versions(there, layout):
@@ -121,7 +123,7 @@ def load(source: str, langs: Sequence[str] | None = None, prefix: str = "") -> F
         )
     notes = Notes()
     if choices.is_table(head):
-        found, languages = _choices(path, wanted, notes, source)
+        found, languages = _choices(path, wanted, notes, str(source))
     elif filled:
         known, more = templates.load("builtin" if source == "templates" else source, wanted)
         found, languages = _filled(known, notes), [t.lang for t in known]
@@ -135,13 +137,14 @@ def load(source: str, langs: Sequence[str] | None = None, prefix: str = "") -> F
     return _checked(source, found, languages, wanted), notes.lines()
 
 
-def sentences(source: str, langs: Sequence[str] | None = None) -> Found:
+def sentences(source: str | Path | Rows, langs: Sequence[str] | None = None) -> Found:
     """Read the statements to ask about: those of `statements.load`, or the two sides of pairs.
 
     A table of pairs (one of the layouts above), or of templates with fillers, is read as `load`
     reads it, so that what is said of a sentence and what is preferred have the same names.
     """
-    path, read = Path(source), statements.load
+    path: Table = rows_of(source)
+    read: Callable[..., Found] = statements.load
     if path.is_file():
         there = set(map(_plain, next(numbered_rows(path))[1]))
         if "template" in there or any({x.pro, x.anti} <= there for x in _LAYOUTS):
@@ -175,10 +178,10 @@ def _folder(source: str, wanted: Sequence[str] | None) -> Found:
     return _checked(source, found, languages, wanted), notes.lines()
 
 
-def _choices(path: Path, wanted: Sequence[str] | None, notes: Notes, where: str) -> Found:
+def _choices(path: Table, wanted: Sequence[str] | None, notes: Notes, where: str) -> Found:
     """Read a file of choices, with BBQ's targets if the authors' file of targets is beside it."""
     rows, name = people.at_home(numbered_rows(path)), _name(path)
-    targets = bbq.targets(path)
+    targets = bbq.targets(path) if isinstance(path, Path) else None
     if targets is not None:
         rows, name = bbq.joined(rows, targets), f"{name}+{_name(targets)}"
         notes.add(f"BBQ's targets are those of {targets}")
@@ -190,12 +193,12 @@ def _only(wanted: Sequence[str] | None) -> str:
     return wanted[0] if wanted is not None and len(wanted) == 1 else ""
 
 
-def _name(path: Path) -> str:
+def _name(path: Table) -> str:
     return f"{path.name}@{packs.file_hash(path)}"
 
 
 def _checked(
-    source: str, found: list[Statement], languages: Iterable[str], wanted: Collection[str] | None
+    source: object, found: list[Statement], languages: Iterable[str], wanted: Collection[str] | None
 ) -> list[Statement]:
     there = {statement.lang for statement in found}
     missing = [code for code in wanted or () if code not in there]
@@ -296,7 +299,7 @@ def _plain(name: str) -> str:
 
 
 def _table(
-    path: Path, layout: _Layout, wanted: Sequence[str] | None, prefix: str, notes: Notes
+    path: Table, layout: _Layout, wanted: Sequence[str] | None, prefix: str, notes: Notes
 ) -> tuple[list[Statement], list[str]]:
     """Read a table with two sentences per row."""
     source = _name(path)
@@ -369,7 +372,7 @@ def _once_more(
 
 
 def _tell_guessed(
-    path: Path, guessed: dict[str, list[str]], wanted: Collection[str], notes: Notes
+    path: Table, guessed: dict[str, list[str]], wanted: Collection[str], notes: Notes
 ) -> None:
     """Note a language that was assumed because no column has it.
 
@@ -384,7 +387,7 @@ def _tell_guessed(
 
 
 def _read(
-    path: Path, versions: dict[str, dict[str, str]], notes: Notes
+    path: Table, versions: dict[str, dict[str, str]], notes: Notes
 ) -> Iterator[tuple[int, Row, Row, str]]:
     """Yield the rows of a table: number, row, cells under plain names, language of the version.
 
@@ -538,3 +541,16 @@ def _prefixed(prefix: str, sentence: str, identity: str) -> str:
     if sentence[: len(identity)].lower() == identity.lower():
         sentence = identity + sentence[len(identity) :]
     return f"{prefix} {sentence}"
+
+
+def first(statements: Iterable[Statement], limit: int | None) -> list[Statement]:
+    """Keep the first `limit` pairs, or choices, of each language; all if it is None."""
+    count: dict[str, dict[str, None]] = {}
+    kept = []
+    for statement in statements:
+        units = count.setdefault(statement.lang, {})
+        unit = statement.id if choices.is_choice(statement) else statement.pair or statement.id
+        if limit is None or unit in units or len(units) < limit:
+            units[unit] = None
+            kept.append(statement)
+    return kept

@@ -58,7 +58,6 @@ class Words:
     deny: tuple[str, ...]  # beginnings of words that deny
     source: tuple[str, ...]  # beginnings of words for the given text
     decline: tuple[str, ...]  # beginnings of words for what a refusal declines to do
-    bias: tuple[str, ...]  # beginnings of words for prejudice: what they are said of is no answer
     refuse: tuple[str, ...]  # phrases that decline
     whether: tuple[str, ...]  # words of indirect questions
     groups: dict[str, tuple[str, ...]]
@@ -82,7 +81,6 @@ class Lexicon(NamedTuple):
     deny: tuple[str, ...]
     source: tuple[str, ...]
     decline: tuple[str, ...]
-    bias: tuple[str, ...]
     refuse: text.Phrases
     whether: tuple[str, ...]
 
@@ -126,7 +124,6 @@ def read_words(path: Path) -> Words:
         "deny",
         "source",
         "decline",
-        "bias",
         "refuse",
         "whether",
     }
@@ -149,7 +146,6 @@ def read_words(path: Path) -> Words:
         deny=packs.strings(row, "deny", path),
         source=packs.strings(row, "source", path),
         decline=packs.strings(row, "decline", path),
-        bias=packs.strings(row, "bias", path),
         refuse=packs.strings(row, "refuse", path),
         whether=packs.strings(row, "whether", path),
         groups={group: packs.strings(part, group, path) for group in GROUPS},
@@ -196,7 +192,6 @@ def lexicon(code: str) -> Lexicon:
         tuple(folded(own.deny, english.deny)),
         tuple(folded(own.source, english.source)),
         tuple(folded(own.decline, english.decline)),
-        tuple(folded(own.bias, english.bias)),
         text.compile_phrases([("refuse", (*own.refuse, *english.refuse))], fold),
         tuple(folded(own.whether, english.whether)),
     )

@@ -10,6 +10,7 @@ from genprobe.datasets import shades
 from genprobe.errors import Caution, InputError
 from genprobe.files import Row, numbered_rows, people, read_rows
 from genprobe.files.cells import Notes, Problems, cell_json, cell_list, cell_sentence, cell_text
+from genprobe.files.rows import Rows, Table, rows_of
 from genprobe.linguistics import contradict
 from genprobe.records import Statement, digest
 from genprobe.resources import packs, registry
@@ -48,14 +49,16 @@ def names() -> list[str]:
     return list(DATA)
 
 
-def load(source: str, langs: Sequence[str] | None = None) -> tuple[list[Statement], list[str]]:
+def load(
+    source: str | Path | Rows, langs: Sequence[str] | None = None
+) -> tuple[list[Statement], list[str]]:
     """Read the statements of `builtin`, `shades` (the gated hub data set) or a file.
 
-    source: a name, or a file: the SHADES table, recognised by its columns, or a plain table in
-    JSONL, CSV or Parquet. langs: the languages to read, in any spelling that `packs.language_code`
-    knows, each of which must have a statement; None means all. Returns the statements, with (id,
-    lang) unique, and notes of one line on what was normalised, not understood, or looks wrong.
-    Raises InputError for unusable data.
+    source: a name, or a file or rows in memory: the SHADES table, recognised by its columns, or a
+    plain table in JSONL, CSV or Parquet. langs: the languages to read, in any spelling that
+    `packs.language_code` knows, each of which must have a statement; None means all. Returns the
+    statements, with (id, lang) unique, and notes of one line on what was normalised, not
+    understood, or looks wrong. Raises InputError for unusable data.
     """
     named = dict.fromkeys(packs.language_code(one, mixed=True) for one in langs or ())
     wanted = list(named) or None
@@ -76,10 +79,10 @@ def load(source: str, langs: Sequence[str] | None = None) -> tuple[list[Statemen
     return statements, notes.lines()
 
 
-def _file(source: str, wanted: Sequence[str] | None, notes: Notes) -> Found:
-    path = Path(source)
-    if not path.suffix and os.sep not in source and not path.exists():
-        raise registry.unknown("data set", source, names(), "a file")
+def _file(source: str | Path | Rows, wanted: Sequence[str] | None, notes: Notes) -> Found:
+    path = rows_of(source)
+    if not path.suffix and os.sep not in str(source) and not path.exists():
+        raise registry.unknown("data set", str(source), names(), "a file")
     rows = people.at_home(numbered_rows(path))
     first = next(rows)
     if shades.is_table(first[1]):
@@ -87,7 +90,7 @@ def _file(source: str, wanted: Sequence[str] | None, notes: Notes) -> Found:
     return _table(path, first, rows, wanted, notes)
 
 
-def _shades(paths: Sequence[Path], name: str, wanted: Sequence[str] | None, notes: Notes) -> Found:
+def _shades(paths: Sequence[Table], name: str, wanted: Sequence[str] | None, notes: Notes) -> Found:
     source = f"{name}@{packs.file_hash(*paths)}"
     statements: list[Statement] = []
     languages: list[str] = []
@@ -143,7 +146,7 @@ def _builtin(wanted: Collection[str] | None) -> Found:
 
 
 def _table(
-    path: Path,
+    path: Table,
     first: tuple[int, Row],
     rest: Iterable[tuple[int, Row]],
     wanted: Sequence[str] | None,
@@ -166,7 +169,7 @@ def _table(
             languages.append(lang)
             if wanted is not None and lang not in wanted:
                 continue
-            statement = _statement(row, lang, where, number, source, notes)
+            statement = of_row(row, lang, where, number, source, notes)
             before = numbers.setdefault((statement.id, lang), number)
             if before != number:
                 named = cell_text(row.get("id"))
@@ -188,7 +191,9 @@ def _table(
     return statements, languages
 
 
-def _check_languages(path: Path, statements: Sequence[Statement], said: bool, notes: Notes) -> None:
+def _check_languages(
+    path: Table, statements: Sequence[Statement], said: bool, notes: Notes
+) -> None:
     """Note sentences that are clearly in another language than the one given for them.
 
     said: whether a column gives the language; if only --lang does, InputError is raised. Languages
@@ -207,7 +212,7 @@ def _check_languages(path: Path, statements: Sequence[Statement], said: bool, no
             notes.add(Caution(f"{path}: {what}; they are asked in {lang}"))
 
 
-def _check_columns(path: Path, columns: list[str], lang: str | None) -> None:
+def _check_columns(path: Table, columns: list[str], lang: str | None) -> None:
     for name in ("text", "lang"):
         if name in columns or (name == "lang" and lang is not None):
             continue
@@ -220,7 +225,7 @@ def _check_columns(path: Path, columns: list[str], lang: str | None) -> None:
         raise InputError(f"{path}: no column {name!r}; there is: {there}; {cure}")
 
 
-def _tell_lookalikes(path: Path, columns: list[str], notes: Notes) -> None:
+def _tell_lookalikes(path: Table, columns: list[str], notes: Notes) -> None:
     """Note columns with a misspelled name of ours: without `role`, all rows would be originals."""
     for own in columns:
         name = own.strip().lower().replace(" ", "_").replace("-", "_")
@@ -241,9 +246,12 @@ def _lang(row: Row, only: str | None, where: str) -> str:
         raise InputError(f"{where}: {error}") from None
 
 
-def _statement(
-    row: Row, lang: str, where: str, number: int, source: str, notes: Notes
-) -> Statement:
+def of_row(row: Row, lang: str, where: str, number: int, source: str, notes: Notes) -> Statement:
+    """Make the statement of a row, whose columns that are none of `COLUMNS` become `extra`.
+
+    lang: its language. where: the row, which errors name; number: how notes name it. source: of the
+    statement, if the row does not say. Raises InputError for a text or role that is none.
+    """
     value = row.get("text")
     if not cell_text(value):
         raise InputError(f"{where}: the text is empty")

@@ -17,6 +17,7 @@ from typing import Any
 from genprobe.errors import Caution, InputError
 from genprobe.files import Row, numbered_rows, people
 from genprobe.files.cells import Notes, Problems, cell_json, cell_list, cell_sentence, cell_text
+from genprobe.files.rows import Rows, Table, rows_of
 from genprobe.linguistics import articles, contradict
 from genprobe.records import JSON, Statement, digest
 from genprobe.resources import packs, registry
@@ -50,8 +51,10 @@ _ALSO_SLOT = re.compile(r"[\[{<(]\s*place[- ]?holder\s*[\]})>]|\{missing part\}"
 _LANG = "kk"  # the language of a file without a column for it, such as Aqbileq's
 
 
-def load(source: str, langs: Sequence[str] | None = None) -> tuple[list[Statement], list[str]]:
-    """Read the templates of `builtin` or of a file (JSONL, CSV, Parquet) in Aqbileq's columns.
+def load(
+    source: str | Path | Rows, langs: Sequence[str] | None = None
+) -> tuple[list[Statement], list[str]]:
+    """Read the templates of `builtin`, or of a file or rows in memory in Aqbileq's columns.
 
     langs: the languages to read, in any spelling that `packs.language_code` knows, each of which
     must have a template; None means all. Returns the templates, with (id, lang) unique, and notes
@@ -191,11 +194,11 @@ def _template(value: object, where: str, notes: Notes, number: int) -> str:
     return text
 
 
-def _file(source: str, wanted: Sequence[str] | None, notes: Notes) -> list[Statement]:
+def _file(source: str | Path | Rows, wanted: Sequence[str] | None, notes: Notes) -> list[Statement]:
     """Read a table of templates, one per row."""
-    path = Path(source)
-    if not path.suffix and os.sep not in source and not path.exists():
-        raise registry.unknown("set of templates", source, ["builtin"], "a file")
+    path = rows_of(source)
+    if not path.suffix and os.sep not in str(source) and not path.exists():
+        raise registry.unknown("set of templates", str(source), ["builtin"], "a file")
     rows = list(people.at_home(numbered_rows(path)))
     columns = _columns(list(rows[0][1]), path, notes)
     only = wanted[0] if wanted is not None and len(wanted) == 1 else _LANG
@@ -225,7 +228,7 @@ def _file(source: str, wanted: Sequence[str] | None, notes: Notes) -> list[State
     return templates
 
 
-def _columns(there: list[str], path: Path, notes: Notes) -> dict[str, str]:
+def _columns(there: list[str], path: Table, notes: Notes) -> dict[str, str]:
     """Map our names of columns to the file's; note missing ones. InputError without templates."""
     plain: dict[str, str] = {}
     for name in there:

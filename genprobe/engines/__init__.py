@@ -26,14 +26,12 @@ class Sampling:
     max_tokens: int = 64
 
 
-MODES = ("default", "on", "off", "low", "medium", "high")
-
-
 @dataclass(frozen=True)
 class Thinking:
     """Whether a model should think before it answers, and how long.
 
-    mode: of `MODES`; `default` leaves it to the model, whose behaviour is detected and recorded.
+    mode: `on`, `off`, `low`, `medium`, `high`, or `default`, which leaves it to the model, whose
+    behaviour is detected and recorded.
     tokens: the maximum for a thought, in addition to `Sampling.max_tokens` for the reply; None
     means `THINK_TOKENS` if the model thinks, else 0.
     """

@@ -23,13 +23,12 @@ from genprobe.engines._server import CHOICES, Choice, Server, ways
 from genprobe.errors import EngineError
 from genprobe.files import bodies
 from genprobe.linguistics import thoughts
-from genprobe.records import Failure, LogProb, Request, Response
+from genprobe.records import DECODES, Failure, LogProb, Request, Response
 
 # An answer that no model gives unless forced to.
 RARE = "zyzzyva quokka"
 # The test request to a server; harmless, so that no filter blocks it.
 PLAIN = "Is water wet? Answer with one word, yes or no."
-DECODES = ("free", "choice", "logprob")
 FEW, MANY = 32, 1024  # tokens of the test replies that show whether a model thinks
 TOGETHER = 16  # replies that are passed on at once
 SOON = 0.01  # seconds after which fewer replies are passed on

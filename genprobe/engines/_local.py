@@ -130,8 +130,6 @@ def _generation_config(folder: Path) -> Any:
 
 def _fetch(model: str, revision: str | None) -> Path:
     """Find the folder of a hub model in the local cache; download it if need be."""
-    # The only global setting: send the hub nothing but the name of the model.
-    huggingface_hub.constants.HF_HUB_DISABLE_TELEMETRY = True
 
     class Bar(huggingface_hub.utils.tqdm):
         """A progress bar that is removed when the download ends."""
@@ -139,23 +137,50 @@ def _fetch(model: str, revision: str | None) -> Path:
         def __init__(self, *args: Any, **kwargs: Any) -> None:
             super().__init__(*args, **{**kwargs, "leave": False, "disable": None})
 
-    def download(patterns: list[str]) -> Path:
-        return Path(
-            huggingface_hub.snapshot_download(
-                model,
-                revision=revision,
-                allow_patterns=patterns,
-                ignore_patterns=["*/*"],
-                tqdm_class=Bar,
-            )
-        )
+    with _of_hub(model, revision), quiet(bars=True):
+        folder = Path(_snapshot(model, revision, SAFETENSORS, tqdm_class=Bar))
+        if not any(folder.glob("*.safetensors")):
+            folder = Path(_snapshot(model, revision, PICKLES, tqdm_class=Bar))
+        return folder
 
+
+def to_fetch(model: str, revision: str | None) -> int:
+    """Return how many bytes of a hub model are still to be fetched; fetches none of them.
+
+    Raises EngineError if the hub does not give it, as if its terms were not accepted.
+    """
+    with _of_hub(model, revision), quiet():
+        try:
+            files = _snapshot(model, revision, SAFETENSORS, dry_run=True)
+            if not any(file.filename.endswith(".safetensors") for file in files):
+                files = _snapshot(model, revision, PICKLES, dry_run=True)
+        except hub.HfHubHTTPError:
+            raise
+        except Exception:  # the hub cannot be reached; what is in the cache will do
+            if _snapshot(model, revision, SAFETENSORS + PICKLES, local_files_only=True):
+                return 0
+            raise
+        return sum(file.file_size or 0 for file in files if file.will_download)
+
+
+def _snapshot(model: str, revision: str | None, weights: list[str], **how: Any) -> Any:
+    # The only global setting: send the hub nothing but the name of the model.
+    huggingface_hub.constants.HF_HUB_DISABLE_TELEMETRY = True
+    return huggingface_hub.snapshot_download(
+        model,
+        revision=revision,
+        allow_patterns=SMALL_FILES + weights,
+        ignore_patterns=["*/*"],
+        **how,
+    )
+
+
+@contextlib.contextmanager
+def _of_hub(model: str, revision: str | None) -> Iterator[None]:
+    """Raise EngineError, with the cure, for what goes wrong with the hub."""
     try:
-        with quiet(bars=True):
-            folder = download(SMALL_FILES + SAFETENSORS)
-            if not any(folder.glob("*.safetensors")):
-                folder = download(SMALL_FILES + PICKLES)
-            return folder
+        yield
+        return
     except hub.GatedRepoError:
         reason = (
             f"its authors require consent; accept the terms at https://huggingface.co/{model}"

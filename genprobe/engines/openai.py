@@ -21,7 +21,7 @@ from genprobe.engines._http import Times
 from genprobe.engines._served_scores import ServedScorer
 from genprobe.engines._server import CHOICES, Server, answers_to, identity_of, longest
 from genprobe.engines.scoring import _texts
-from genprobe.errors import EngineError
+from genprobe.errors import EngineError, need_models
 from genprobe.records import Request, digest
 
 PACKAGES = ()  # the HTTP library does not change a reply
@@ -129,9 +129,10 @@ def open_scorer(model: str, options: Options) -> Scorer:
 
 def _own(name: str) -> tuple[_texts.Texts, str]:
     """Load a tokenizer. Returns it, and the hash of its chat template or "none"."""
-    import transformers
+    with need_models("a tokenizer of one's own"):
+        import transformers
 
-    from genprobe.engines._local import quiet, refusing
+        from genprobe.engines._local import quiet, refusing
 
     with quiet(), refusing(f"{name}: the tokenizer cannot be read"):
         tokenizer = transformers.AutoTokenizer.from_pretrained(name, trust_remote_code=False)

@@ -1,9 +1,11 @@
 """Recorded replies instead of a model: a run folder, or a JSONL, CSV or Parquet file.
 
 Columns of a file (others are ignored):
-  response, or text   the reply; required. Null means no reply; an empty text is an empty reply.
-  sample              number of the reply among those to the same question, from 0. Without it, the
-                      replies to a question are samples 0, 1, 2, … in the order of the file.
+  response, or text   the reply; required. Null means no reply, whose place among the samples no
+                      other takes; an empty text is an empty reply.
+  sample              number of the reply among those to the same question, from the least in the
+                      file. Without it, or if one comes twice, the replies to a question are
+                      samples 0, 1, 2, … in the order of the file.
   model               name of the model that replied. If a file has several models, `FILE#NAME`
                       chooses one.
   finish              why the reply ended: `stop`, `length`, …; `recorded` if there is no column.
@@ -21,21 +23,19 @@ import hashlib
 from collections import Counter
 from collections.abc import Callable, Iterator, Sequence
 from pathlib import Path
-from typing import Any, NamedTuple, TypeVar
+from typing import Any, NamedTuple
 
 from genprobe import files
 from genprobe._version import __version__
 from genprobe.engines import Identity, Options, Sampling
-from genprobe.errors import InputError, RunError
-from genprobe.files import disk, door
-from genprobe.limits import parsed
-from genprobe.records import Failure, Record, Request, Response
+from genprobe.errors import InputError
+from genprobe.files import door
+from genprobe.records import Failure, Request, Response
 from genprobe.resources import packs
-from genprobe.runs.spec import refuse_newer
+from genprobe.runs.run import Run
 
 PACKAGES = ()
 
-R = TypeVar("R", bound=Record)
 # What a request is matched by: a prompt; or statement, language and probe; or all four.
 Key = str | tuple[str, str, str] | tuple[str, str, str, str]
 
@@ -69,8 +69,8 @@ class ReplayEngine:
     def __init__(
         self,
         identity: Identity,
-        by_id: dict[str, Recording],
-        by_prompt: dict[Key, list[Recording]],
+        by_id: dict[str, Recording | None],
+        by_prompt: dict[Key, dict[int, Recording]],
         note: Callable[[str], None] = lambda line: None,
     ) -> None:
         self.identity = identity
@@ -80,15 +80,15 @@ class ReplayEngine:
 
     def prepare(self, requests: Sequence[Request], sampling: Sampling) -> None:
         """Note how many recorded replies answer no question of the run."""
-        there = {id(one) for one in self.by_id.values()}
-        there.update(id(one) for found in self.by_prompt.values() for one in found)
+        there = {id(one) for one in self.by_id.values() if one}
+        there.update(id(one) for found in self.by_prompt.values() for one in found.values())
         asked: set[int] = set()
         for request in requests:
             if request.id in self.by_id:
                 asked.add(id(self.by_id[request.id]))
             elif (key := self._key(request)) is not None:
-                asked.update(map(id, self.by_prompt[key]))
-        if left := len(there) - len(asked):
+                asked.update(map(id, self.by_prompt[key].values()))
+        if left := len(there - asked):
             self.note(
                 f"{left:,} of {len(there):,} recorded replies are to none of the questions of this "
                 "run, and are not used"
@@ -104,7 +104,8 @@ class ReplayEngine:
         """
         self._tell(requests)
         for request in requests:
-            found = self.by_id.get(request.id) or self._by_prompt(request)
+            known = request.id in self.by_id  # then the reply to another request is not its own
+            found = self.by_id[request.id] if known else self._by_prompt(request)
             if found is None:
                 yield Failure(request.id, "missing", "no recorded reply to this request", 1)
             else:
@@ -120,9 +121,9 @@ class ReplayEngine:
             if request.id not in self.by_id and (key := self._key(request)) is not None:
                 asked.setdefault(key, set()).add(request.statement)
                 used[key] = max(used[key], request.sample + 1)
-        spare = sum(max(0, len(self.by_prompt[key]) - n) for key, n in used.items())
+        spare = sum(one >= n for key, n in used.items() for one in self.by_prompt[key])
         if spare:
-            most = max(len(self.by_prompt[key]) for key in used)
+            most = 1 + max(max(self.by_prompt[key], default=0) for key in used)
             total = sum(len(self.by_prompt[key]) for key in used)
             self.note(
                 f"{spare} of {total} recorded replies to these questions are not used; "
@@ -142,10 +143,7 @@ class ReplayEngine:
 
     def _by_prompt(self, request: Request) -> Recording | None:
         key = self._key(request)
-        if key is None:
-            return None
-        replies = self.by_prompt[key]
-        return replies[request.sample] if request.sample < len(replies) else None
+        return None if key is None else self.by_prompt[key].get(request.sample)
 
 
 def _prompt(messages: list[dict[str, str]]) -> str:
@@ -153,8 +151,10 @@ def _prompt(messages: list[dict[str, str]]) -> str:
     return next((m["content"] for m in reversed(messages) if m["role"] == "user"), "")
 
 
-def _identity(path: Path, model: str, spec: dict[str, Any]) -> Identity:
-    """Make the identity of the replies in a file. spec: of the run that it is from, {} for none."""
+def _identity(
+    path: Path, model: str, dtype: str = "unknown", template: str = "unknown"
+) -> Identity:
+    """Make the identity of the replies in a file."""
     state = hashlib.sha256()
     with door.reading(path) as file:
         while part := file.read(1 << 20):
@@ -164,8 +164,8 @@ def _identity(path: Path, model: str, spec: dict[str, Any]) -> Identity:
         revision=state.hexdigest()[:16],
         engine="replay",
         engine_version=__version__,
-        dtype=str(spec.get("dtype", "unknown")),
-        chat_template=str(spec.get("chat_template", "unknown")),
+        dtype=dtype,
+        chat_template=template,
     )
 
 
@@ -174,45 +174,42 @@ def _identity(path: Path, model: str, spec: dict[str, Any]) -> Identity:
 
 def _open_run(folder: Path, note: Callable[[str], None]) -> ReplayEngine:
     """Read the responses of a run, to be matched by request id or, for other ids, by prompt."""
-    door.need_own(folder)
-    paths = folder / "requests.jsonl", folder / "responses.jsonl"
+    run, paths = Run.open(folder), (folder / "requests.jsonl", folder / "responses.jsonl")
     for path in paths:
         if not path.is_file():
             raise InputError(f"{folder}: no {path.name}; this is not a run folder with responses")
-    spec = _spec(folder)
-    requests = _records(paths[0], Request)
-    by_id = {
+    by_id: dict[str, Recording | None] = {
         r.request: Recording(r.text, r.finish, r.sent, r.tokens_in, r.tokens_out)
-        for r in _records(paths[1], Response)
+        for r in run.responses()
     }
-    by_prompt: dict[Key, list[Recording]] = {}
-    for request in sorted(requests, key=lambda r: r.sample):
-        if request.id in by_id:
-            by_prompt.setdefault(_prompt(request.messages), []).append(by_id[request.id])
-    model = str(spec.get("model", folder.resolve().name))
-    return ReplayEngine(_identity(paths[1], model, spec), by_id, by_prompt, note)
+    held: dict[Key, list[_Numbered]] = {}
+    for request in run.requests():
+        recording = by_id.setdefault(request.id, None)
+        held.setdefault(_prompt(request.messages), []).append((request.sample, recording))
+    by_prompt = {key: _placed(numbered, 0) for key, numbered in held.items()}
+    identity = _identity(paths[1], run.spec.model, run.spec.dtype, run.spec.chat_template)
+    return ReplayEngine(identity, by_id, by_prompt, note)
 
 
-def _records(path: Path, kind: type[R]) -> list[R]:
-    """Read the lines of a file as records; a last line that was cut off by a crash is skipped."""
-    found = []
-    for number, _, line in disk.lines(path, appended=True):
-        try:
-            found.append(kind.from_json(line))
-        except RunError as error:
-            raise InputError(f"{path}, line {number}: {error}") from None
-    return found
+_Numbered = tuple[int | None, Recording | None]  # the number of a sample, and its reply
 
 
-def _spec(folder: Path) -> dict[str, Any]:
-    """Read the spec of a run; {} if it cannot be read, as the replies can be used without it."""
-    try:
-        text = door.content(folder / "run.json")
-        refuse_newer(text, folder)
-        spec = parsed(text)
-    except (OSError, ValueError):
-        return {}
-    return spec if isinstance(spec, dict) else {}
+def _placed(numbered: Sequence[_Numbered], first: int) -> dict[int, Recording]:
+    """Return the replies to one question by their samples; one that is missing moves no other.
+
+    numbered: in the order of the file. first: the number of the first sample.
+    """
+    answered = {sample for sample, recording in numbered if recording}
+    # A reply that was asked for again stands in the place of what was missing.
+    again = [(n, one) for n, one in numbered if one or n is None or n not in answered]
+    again.sort(key=lambda one: one[0] or 0)
+    numbers = [n for n, _ in again if n is not None]
+    places = (
+        (n - first for n in numbers)
+        if len(set(numbers)) == len(again)
+        else range(len(again))  # without numbers, or of several statements with one prompt
+    )
+    return {n: one for n, (_, one) in zip(places, again, strict=True) if one}
 
 
 # --- a file ---------------------------------------------------------------------------------
@@ -220,10 +217,12 @@ def _spec(folder: Path) -> dict[str, Any]:
 
 def _open_file(path: Path, wanted: str, note: Callable[[str], None]) -> ReplayEngine:
     """Read the replies of a file, to be matched by id if ids are unique, and by the other keys."""
-    by_id: dict[str, Recording] = {}
-    by_prompt: dict[Key, list[Recording]] = {}
+    by_id: dict[str, Recording | None] = {}
+    by_prompt: dict[Key, dict[int, Recording]] = {}
     models: set[str] = set()
-    order: dict[Key, list[tuple[int, int]]] = {}  # (sample number, position in the file)
+    held: dict[Key, list[_Numbered]] = {}
+    first: int | None = None
+    replies = 0
     twice: str | None = None
     for number, row in files.numbered_rows(path):
         where = f"{path}, row {number}"
@@ -239,21 +238,27 @@ def _open_file(path: Path, wanted: str, note: Callable[[str], None]) -> ReplayEn
         model = row.get("model")
         if model is not None:
             models.add(str(model))
-        if (wanted and model != wanted) or text is None:
+        if wanted and model != wanted:
             continue
-        if not isinstance(text, str) or not isinstance(prompt, str | None):
+        if not isinstance(text, str | None) or not isinstance(prompt, str | None):
             raise InputError(f"{where}: response and prompt must be texts")
         prompt = prompt or None  # an empty cell is no prompt
-        recording = Recording(text, str(row.get("finish") or "recorded"), prompt or "")
+        recording = None
+        if text is not None:
+            recording = Recording(text, str(row.get("finish") or "recorded"), prompt or "")
+            replies += 1
         if name is not None:
-            twice = str(name) if str(name) in by_id else twice
-            by_id[str(name)] = recording
+            before = by_id.setdefault(str(name), recording)
+            if before is not recording and recording:
+                twice = str(name) if before else twice
+                by_id[str(name)] = recording
         sample = _sample(row.get("sample"), where)
+        if sample is not None:
+            first = sample if first is None else min(first, sample)
         # Statement, language and probe match better than the prompt, which several statements may
         # share. The prompt alone is used if the statements have other names here.
         for key in _keys(item, prompt):
-            order.setdefault(key, []).append((sample, len(order.get(key, []))))
-            by_prompt.setdefault(key, []).append(recording)
+            held.setdefault(key, []).append((sample, recording))
     if wanted and wanted not in models:
         known = ", ".join(sorted(models)) or "none; it has no column 'model'"
         raise InputError(f"{path}: no replies of {wanted!r}; it holds: {known}")
@@ -262,17 +267,18 @@ def _open_file(path: Path, wanted: str, note: Callable[[str], None]) -> ReplayEn
             f"{path}: replies of {len(models)} models ({', '.join(sorted(models))});"
             f" name one, as in {path.name}#{min(models)}"
         )
-    if not by_id and not by_prompt:
+    if not replies:
         raise InputError(f"{path}: no replies in it")
     if twice is not None:
         # The ids are not ours (for example, row numbers in each language): match by the other keys.
-        if not by_prompt:
+        if not held:
             raise InputError(f"{path}: the id {twice!r} is given twice; ids must be unique")
         by_id = {}
-    for key, places in order.items():
-        by_prompt[key] = [by_prompt[key][at] for _, at in sorted(places)]
+    while held:  # emptied, so that it is not held twice
+        key, numbered = held.popitem()
+        by_prompt[key] = _placed(numbered, first or 0)
     model = wanted or next(iter(models), path.name)
-    return ReplayEngine(_identity(path, model, {}), by_id, by_prompt, note)
+    return ReplayEngine(_identity(path, model), by_id, by_prompt, note)
 
 
 def _keys(item: tuple[str, str, str] | None, prompt: str | None) -> Iterator[Key]:
@@ -283,10 +289,10 @@ def _keys(item: tuple[str, str, str] | None, prompt: str | None) -> Iterator[Key
         yield prompt
 
 
-def _sample(value: Any, where: str) -> int:
-    """Return the sample number of a row; 0 if it has none."""
+def _sample(value: Any, where: str) -> int | None:
+    """Return the sample number of a row; None if it has none."""
     try:
-        return 0 if value in (None, "") else int(float(value))
+        return None if value in (None, "") else int(float(value))
     except (TypeError, ValueError):
         raise InputError(f"{where}: sample is {str(value)[:40]!r}, no whole number") from None
 

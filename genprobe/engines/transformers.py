@@ -19,7 +19,7 @@ from typing import Any, NamedTuple, cast
 import torch
 import transformers
 
-from genprobe.engines import Identity, Options, Sampling, Scorer
+from genprobe.engines import Identity, Options, Sampling, Scorer, _local
 from genprobe.engines._local import (
     Local,
     Prompts,
@@ -143,6 +143,11 @@ def tokenizer_of(model: str, revision: str | None = None) -> Any:
             model, revision=revision, trust_remote_code=False
         )
     return None
+
+
+def to_fetch(model: str, revision: str | None = None) -> int:
+    """Return how many bytes of a hub model are not on this machine: `_local.to_fetch`."""
+    return _local.to_fetch(model, revision)
 
 
 def open_scorer(model: str, options: Options) -> Scorer:

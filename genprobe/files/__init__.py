@@ -1,7 +1,8 @@
 """Read and write JSONL, CSV and Parquet files as streams of rows, one dict per row.
 
-The suffix of a file gives its format. Memory does not grow with the file. Every fault is an
-InputError: one line that names the place.
+The suffix of a file gives its format; workbooks (.xlsx), and texts packed as .gz, can be read.
+Memory does not grow with the file, but for workbooks. Every fault is an InputError: one line that
+names the place.
 """
 
 from __future__ import annotations
@@ -11,6 +12,8 @@ import contextlib
 import csv
 import datetime
 import decimal
+import gzip
+import io
 import itertools
 import json
 import math
@@ -18,12 +21,15 @@ import os
 import re
 import stat
 import sys
+import zlib
 from collections.abc import Iterable, Iterator, Mapping, Sequence
 from pathlib import Path
 from typing import IO, TYPE_CHECKING, Any
 
 from genprobe.errors import InputError, NoRows
-from genprobe.files import door, parquet, people
+from genprobe.files import door, parquet, people, workbooks
+from genprobe.files.rows import Row as Row
+from genprobe.files.rows import Rows
 from genprobe.limits import exceeded, limit, parsed
 from genprobe.text import many, nfc
 
@@ -37,18 +43,19 @@ SUFFIXES = {
     ".tsv": "csv",
     ".parquet": "parquet",
 }
+# What can be read, but is not written here.
+_READ_ONLY = {".xlsx": "workbook"}
 # What to do with files of other types.
+_JUDGED = " have `genprobe judge LOG -o FOLDER` make a run of a log of a harness"
 _CURES = (
-    dict.fromkeys((".xlsx", ".xls", ".ods"), "; save it as CSV (UTF-8)")
+    dict.fromkeys((".xls", ".ods"), "; save it as CSV (UTF-8)")
     | dict.fromkeys(
         (".txt", ".tab", ""),
         "; a table that has its columns' names in the first line can be renamed to .csv or .tsv",
     )
-    | {".json": "; write one object a line, as .jsonl"}
+    | {".json": "; write one object a line, as .jsonl, or" + _JUDGED, ".eval": ";" + _JUDGED}
 )
 _BATCH = 4096  # rows of Parquet that are written at a time
-
-Row = dict[str, Any]
 
 # First characters of a cell that a spreadsheet runs as a formula, with their full-width forms.
 _FORMULA = "=+\\-@＝＋－＠"
@@ -68,7 +75,7 @@ _SURROGATE = re.compile("[\ud800-\udfff]")
 _TO_JSON_ESCAPE = re.compile("[\x85\u2028\u2029\ud800-\udfff]")
 
 
-def read_rows(path: str | os.PathLike[str]) -> Iterator[Row]:
+def read_rows(path: str | os.PathLike[str] | Rows) -> Iterator[Row]:
     """Read the rows of a .jsonl/.ndjson, .csv/.tsv or .parquet file, in order.
 
     CSV: UTF-8, separated by commas (or by `;` or tab if the header line has no comma); every value
@@ -79,7 +86,7 @@ def read_rows(path: str | os.PathLike[str]) -> Iterator[Row]:
     return (row for _, row in numbered_rows(path))
 
 
-def read_frame(path: str | os.PathLike[str]) -> pd.DataFrame:
+def read_frame(path: str | os.PathLike[str] | Rows) -> pd.DataFrame:
     """Read the rows of a file as a table; its index has the row numbers of `numbered_rows`.
 
     Cells are Python objects: no type is guessed, and every value fits, even half of a surrogate
@@ -93,35 +100,56 @@ def read_frame(path: str | os.PathLike[str]) -> pd.DataFrame:
 
 
 def numbered_rows(
-    path: str | os.PathLike[str], streamed: bool = False
+    path: str | os.PathLike[str] | Rows, streamed: bool = False, encoding: str = ""
 ) -> Iterator[tuple[int, Row]]:
     """Read rows as `read_rows` does, each with its number.
 
-    The number is the line in a JSONL file, the row that a spreadsheet shows for a CSV file (the
-    header is row 1), and the count from 1 in a Parquet file. streamed: the rows are not kept, so
-    there may be more of them than the limit `rows`.
+    The number is the line in a JSONL file, the row that a spreadsheet shows for a CSV file or a
+    workbook (the header is row 1), and the count from 1 in a Parquet file and for rows in memory.
+    streamed: the rows are not kept, so there may be more of them than the limit `rows`. encoding:
+    of a text that is not in UTF-8; UTF-16 is known by its first bytes.
     """
+    if isinstance(path, Rows):
+        return path.numbered()
     path = Path(path)
     try:
         status = path.stat()
     except (OSError, ValueError) as error:
         reason = getattr(error, "strerror", None) or error
         raise InputError(f"{path}: cannot be read ({reason})") from None
-    read = {"jsonl": _read_jsonl, "csv": _read_csv, "parquet": _read_parquet}[_format(path)]
+    kind = _format(path, _READ_ONLY)
+    if kind in ("parquet", "workbook") and path.suffix.lower() == ".gz":
+        raise InputError(f"{path}: is packed twice; unpack it (gunzip)")
+    read = {
+        "jsonl": lambda: _read_jsonl(path, encoding),
+        "csv": lambda: _read_csv(path, encoding),
+        "parquet": lambda: enumerate(parquet.rows(path), 1),
+        "workbook": lambda: workbooks.rows(path),
+    }[kind]
     if stat.S_ISDIR(status.st_mode):
         raise InputError(f"{path}: is a folder, not a file")
     if stat.S_ISREG(status.st_mode) and status.st_size == 0:
         raise NoRows(f"{path}: the file is empty")
-    return _counted(path, read(path), streamed)
+    return _counted(path, read(), streamed)
 
 
-def _format(path: Path) -> str:
+def _format(path: Path, more: Mapping[str, str] | None = None) -> str:
+    """Return the format that a suffix names. more: further suffixes; a packed file has two."""
+    suffix = _suffix(path) if more else path.suffix.lower()
+    known = SUFFIXES | dict(more or {})
     try:
-        return SUFFIXES[path.suffix.lower()]
+        return known[suffix]
     except KeyError:
-        known = ", ".join(SUFFIXES)
-        cure = _CURES.get(path.suffix.lower(), "")
-        raise InputError(f"{path}: unknown suffix {path.suffix!r}; known: {known}{cure}") from None
+        cure = _CURES.get(suffix, "")
+        raise InputError(
+            f"{path}: unknown suffix {path.suffix!r}; known: {', '.join(known)}{cure}"
+        ) from None
+
+
+def _suffix(path: Path) -> str:
+    """Return the suffix of a file that is read, in small letters; of `x.csv.gz`, `.csv`."""
+    suffix = path.suffix.lower()
+    return Path(path.stem).suffix.lower() if suffix == ".gz" else suffix
 
 
 def _counted(
@@ -136,23 +164,28 @@ def _counted(
         raise NoRows(f"{path}: the file holds no rows")
 
 
-def _lines(path: Path) -> Iterator[str]:
-    """Read the lines of a UTF-8 file with their line ends, but without a BOM."""
+def _lines(path: Path, encoding: str) -> Iterator[str]:
+    """Read the lines of a text with their line ends, but without a BOM."""
     start = 0
+    longest = limit("line")
     try:
-        longest = limit("line")
-        with door.reading(path) as file:
+        with door.reading(path) as raw_file:
+            packed = path.suffix.lower() == ".gz"
+            file: Any = _Unpacked(path, raw_file) if packed else raw_file
+            if not encoding and not packed and raw_file.peek(2)[:2] in _UTF16:
+                encoding = "utf-16"
+            if encoding:
+                yield from _decoded(path, file, encoding, longest)
+                return
             for number, raw in enumerate(iter(lambda: file.readline(longest + 1), b""), 1):
                 if len(raw) > longest:
                     raise exceeded(f"{path}, line {number}", "line")
                 try:
                     line = raw.decode("utf-8")
                 except UnicodeDecodeError as error:
-                    wide = number == 1 and raw.startswith((b"\xff\xfe", b"\xfe\xff"))
-                    it_is = " but UTF-16, as Excel's 'Unicode Text'" if wide else ""
                     raise InputError(
-                        f"{path}, line {number}: not UTF-8 (byte {start + error.start}){it_is}; "
-                        "save the file as UTF-8"
+                        f"{path}, line {number}: not UTF-8 (byte {start + error.start}); save the "
+                        "file as UTF-8 (`genprobe judge` also takes --encoding, such as cp1251)"
                     ) from None
                 if b"\0" in raw:
                     raise InputError(
@@ -161,12 +194,53 @@ def _lines(path: Path) -> Iterator[str]:
                     )
                 start += len(raw)
                 yield line.removeprefix("\ufeff") if number == 1 else line
-    except OSError as error:
-        raise InputError(f"{path}: cannot be read ({error.strerror})") from None
+    except (OSError, EOFError, zlib.error) as error:
+        reason = getattr(error, "strerror", None) or error
+        raise InputError(f"{path}: cannot be read ({reason})") from None
 
 
-def _read_jsonl(path: Path) -> Iterator[tuple[int, Row]]:
-    for number, line in enumerate(_lines(path), 1):
+_UTF16 = (codecs.BOM_UTF16_LE, codecs.BOM_UTF16_BE)
+
+
+def _decoded(path: Path, file: Any, encoding: str, longest: int) -> Iterator[str]:
+    """Read the lines of a text in another encoding than UTF-8."""
+    number = 0
+    try:
+        with io.TextIOWrapper(file, encoding, newline="\n") as text:
+            for number, line in enumerate(iter(lambda: text.readline(longest + 1), ""), 1):
+                if len(line) > longest:
+                    raise exceeded(f"{path}, line {number}", "line")
+                if "\0" in line:
+                    raise InputError(f"{path}, line {number}: not a text in {encoding}")
+                yield line.removeprefix("\ufeff") if number == 1 else line
+    except LookupError:
+        raise InputError(f"unknown encoding {encoding[:40]!r}; such as cp1251, utf-16") from None
+    except UnicodeError:
+        raise InputError(f"{path}, after line {number}: not a text in {encoding}") from None
+
+
+class _Unpacked(gzip.GzipFile):
+    """A packed file, which is read up to the limit `unpacked`."""
+
+    def __init__(self, path: Path, file: Any) -> None:
+        super().__init__(fileobj=file, mode="rb")
+        self.path, self.left = path, limit("unpacked")
+
+    def _of(self, data: bytes) -> bytes:
+        self.left -= len(data)
+        if self.left < 0:
+            raise exceeded(self.path, "unpacked")
+        return data
+
+    def readline(self, size: int | None = -1) -> bytes:
+        return self._of(super().readline(size))
+
+    def read1(self, size: int = -1) -> bytes:
+        return self._of(super().read1(size))
+
+
+def _read_jsonl(path: Path, encoding: str) -> Iterator[tuple[int, Row]]:
+    for number, line in enumerate(_lines(path, encoding), 1):
         text = line.strip(" \t\r\n")
         if not text:
             continue
@@ -196,9 +270,9 @@ def _repeated(names: Sequence[str]) -> str | None:
     return None
 
 
-def _read_csv(path: Path) -> Iterator[tuple[int, Row]]:
+def _read_csv(path: Path, encoding: str) -> Iterator[tuple[int, Row]]:
     longest, field = limit("line"), allow_fields()
-    lines = _lines(path)
+    lines = _lines(path, encoding)
     first = next(lines, "")
     delimiter, size = _delimiter(path, first), 0  # of the row so far, which may have many lines
     if first.count(delimiter) > limit("values"):
@@ -260,16 +334,12 @@ def csv_error(where: str, error: csv.Error) -> InputError:
 
 
 def _delimiter(path: Path, header: str) -> str:
-    if path.suffix.lower() == ".tsv":
+    if _suffix(path) == ".tsv":
         return "\t"
     if "," in header:
         return ","
     # Spreadsheets write `;` in countries where the comma is the decimal sign.
     return next((sign for sign in ";\t" if sign in header), ",")
-
-
-def _read_parquet(path: Path) -> Iterator[tuple[int, Row]]:
-    return enumerate(parquet.rows(path), 1)
 
 
 # --- writing

@@ -7,7 +7,6 @@ import json
 import math
 import re
 from collections.abc import Callable, Iterable, Iterator
-from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
 from genprobe.errors import InputError, RowErrors
@@ -55,19 +54,23 @@ class Problems:
 
     MOST = 20
 
-    def __init__(self, path: str | Path = "") -> None:
-        self._where = f"{path}, " if path else ""
+    def __init__(self, path: object = "") -> None:
+        self._where = f"{path}, " if str(path) else ""
         self._lines: dict[str, None] = {}
 
     def __bool__(self) -> bool:
         return bool(self._lines)
 
-    def add(self, row: int | None, what: str) -> None:
-        """Note a problem. row: its number; None if `what` names the row, or there is none."""
-        self._lines[f"row {row}: {what}" if row is not None else what] = None
+    def add(self, row: int | str | None, what: str) -> None:
+        """Note a problem.
+
+        row: its number, or its file and number (`FILE, row 3`); None if `what` names it.
+        """
+        row = f"row {row}" if isinstance(row, int) else row
+        self._lines[f"{row}: {what}" if row is not None else what] = None
 
     @contextlib.contextmanager
-    def at(self, row: int | None = None) -> Iterator[None]:
+    def at(self, row: int | str | None = None) -> Iterator[None]:
         """Note an InputError of the block as a problem of a row, instead of raising it."""
         try:
             yield
@@ -97,12 +100,20 @@ class Problems:
 
 
 def cell_text(value: object) -> str:
-    """Return the text of a cell, trimmed; "" for null and NaN, JSON for other types."""
-    if value is None or (isinstance(value, float) and math.isnan(value)):
-        return ""
+    """Return the text of a cell, trimmed; "" for null and NaN, JSON for other types.
+
+    A whole number is written as one: a table turns 5 into 5.0 where another cell is empty.
+    """
     if isinstance(value, str):
         return value.strip()
+    if value is None or (isinstance(value, float) and math.isnan(value)):
+        return ""
+    if isinstance(value, float) and value.is_integer() and abs(value) <= EXACT:
+        value = int(value)
     return text_of(value, "a cell")
+
+
+EXACT = 1 << 53  # up to which every whole number is a float, too
 
 
 def cell_json(value: object) -> JSON:

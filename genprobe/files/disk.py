@@ -38,6 +38,8 @@ _CURES = {
     errno.EEXIST: "choose another name: a file is in the way",
 }
 
+_READ_ONLY = (errno.EROFS, errno.EACCES, errno.EPERM)
+
 
 def write_error(path: Path, error: OSError) -> RunError:
     """Make the error that says that `path` cannot be written."""
@@ -53,6 +55,17 @@ def writing(path: Path) -> Iterator[None]:
         yield
     except OSError as error:
         raise write_error(path, error) from error
+
+
+@contextlib.contextmanager
+def if_writable() -> Iterator[None]:
+    """Leave the block without an error if a file cannot be written because it may only be read."""
+    try:
+        yield
+    except RunError as error:
+        cause = error.__cause__
+        if not isinstance(cause, OSError) or cause.errno not in _READ_ONLY:
+            raise
 
 
 def lock(folder: Path) -> int:

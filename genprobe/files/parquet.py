@@ -10,8 +10,9 @@ from __future__ import annotations
 
 import collections
 import contextlib
+import io
 import sys
-from collections.abc import Iterator
+from collections.abc import Callable, Iterator
 from pathlib import Path
 from typing import IO, Any
 
@@ -28,10 +29,12 @@ _VALUE = 24  # bytes of a value in a list
 _NESTED = 100  # levels of a header
 
 
-def rows(path: Path) -> Iterator[dict[str, Any]]:
-    """Read the rows of a Parquet file; a text that stands in many rows is held once.
+@contextlib.contextmanager
+def opened(path: Path) -> Iterator[tuple[Any, list[int]]]:
+    """Open a Parquet file whose pages are within the limits; its texts are read as categories.
 
-    Raises InputError for a file that is damaged, or beyond a limit.
+    Yields it, and the rows of each row group that are read at a time. Raises InputError for a file
+    that is damaged, or beyond a limit.
     """
     import pyarrow as pa
     import pyarrow.parquet as pq
@@ -55,31 +58,97 @@ def rows(path: Path) -> Iterator[dict[str, Any]]:
         if "Exceeded size limit" in str(error):
             raise exceeded(path, "members") from None
         raise InputError(f"{path}: not a Parquet file ({first_line(error)})") from None
-    twice = [n for n, count in collections.Counter(file.schema_arrow.names).items() if count > 1]
-    if twice:
-        raise InputError(f"{path}: two columns are called {twice[0]!r}")
-    done = unpacked = 0
     with file:
-        try:
+        yield file, groups
+
+
+class Sink(io.RawIOBase):
+    """A file that Parquet is written to, and whose bytes are taken out as they come."""
+
+    def __init__(self) -> None:
+        self._held: list[bytes] = []
+        self._size = 0
+
+    def writable(self) -> bool:
+        return True
+
+    def tell(self) -> int:
+        return self._size
+
+    def write(self, data: Any) -> int:
+        self._held.append(bytes(data))
+        self._size += len(self._held[-1])
+        return len(self._held[-1])
+
+    def taken(self) -> bytes:
+        """Return what was written since the last call."""
+        found, self._held = b"".join(self._held), []
+        return found
+
+
+def rows(path: Path) -> Iterator[dict[str, Any]]:
+    """Read the rows of a Parquet file; a text that stands in many rows is held once.
+
+    Raises InputError for a file that is damaged, or beyond a limit.
+    """
+    unpacked = done = 0
+    for part in parts(path):
+        with sound(path, done):
+            found = part.to_pylist()
+        done += len(found)
+        texts_of = (v for row in found for v in row.values() if isinstance(v, str))
+        unpacked += max(_weight(part), sum(map(sys.getsizeof, texts_of)))
+        if unpacked > limit("unpacked"):
+            raise exceeded(path, "unpacked")
+        yield from found
+
+
+@contextlib.contextmanager
+def sound(path: Path, done: int) -> Iterator[None]:
+    """Raise InputError if a value of a part cannot be read, such as a time after the year 9999."""
+    import pyarrow as pa
+
+    try:
+        yield
+    except (pa.ArrowException, ValueError, OverflowError) as error:
+        raise InputError(
+            f"{path}, after row {done}: damaged Parquet ({first_line(error)})"
+        ) from None
+
+
+def parts(
+    path: Path, chosen: Callable[[list[str]], list[str]] = list, rows: int = _BATCH
+) -> Iterator[Any]:
+    """Read a Parquet file as batches of Arrow; a text is one of a dictionary, held once.
+
+    chosen: which of the columns are read. rows: most of them in a batch. Raises
+    InputError as the function `rows`.
+    """
+    import pyarrow as pa
+
+    done = 0
+    try:
+        with opened(path) as (file, groups):
+            names = file.schema_arrow.names
+            twice = [n for n, count in collections.Counter(names).items() if count > 1]
+            if twice:
+                raise InputError(f"{path}: two columns are called {twice[0]!r}")
             for group, most in enumerate(groups):
-                for batch in file.iter_batches(batch_size=most, row_groups=[group]):
+                read = file.iter_batches(min(rows, most), row_groups=[group], columns=chosen(names))
+                for batch in read:
                     step = max(1, batch.num_rows * _STEP // max(1, _weight(batch)))
                     for start in range(0, batch.num_rows, step):
                         part = batch.slice(start, step)
-                        weight = _weight(part)
-                        if weight > limit("line") * part.num_rows:
+                        if _weight(part) > limit("line") * part.num_rows:
                             raise exceeded(f"{path}, row {done + 1}", "line")
-                        found = part.to_pylist()
-                        texts_of = (v for row in found for v in row.values() if isinstance(v, str))
-                        unpacked += max(weight, sum(map(sys.getsizeof, texts_of)))
-                        if unpacked > limit("unpacked"):
-                            raise exceeded(path, "unpacked")
-                        done += len(found)
-                        yield from found
-        except (pa.ArrowException, OSError, ValueError, LookupError, OverflowError) as error:
-            raise InputError(
-                f"{path}, after row {done}: damaged Parquet ({first_line(error)})"
-            ) from None
+                        done += part.num_rows
+                        yield part
+    except InputError:
+        raise
+    except (pa.ArrowException, OSError, ValueError, LookupError, OverflowError) as error:
+        raise InputError(
+            f"{path}, after row {done}: damaged Parquet ({first_line(error)})"
+        ) from None
 
 
 def _foot(path: Path, source: IO[bytes]) -> bytes:
@@ -136,7 +205,7 @@ def _looked_over(
                 raise exceeded(path, "unpacked")
         if _WEIGHT * together > limit("flight"):
             raise exceeded(f"{path}, row group {number + 1}", "flight")
-        groups.append(max(1, min(_BATCH, int(_STEP / max(1.0, row)))))
+        groups.append(max(1, int(_STEP / max(1.0, row))))
     return texts, groups
 
 

@@ -1,4 +1,4 @@
-"""Files that people edit in a spreadsheet: written as CSV, read back with every text unchanged.
+"""Files that people edit in a spreadsheet: CSV or workbooks, read back with every text unchanged.
 
 By its first characters, a spreadsheet takes a cell for a formula, a number, a date or a truth
 value. A cell that is safe when the file is written may not be so any more after someone edits the
@@ -13,7 +13,7 @@ from __future__ import annotations
 import csv
 import io
 import re
-from collections.abc import Iterable, Sequence
+from collections.abc import Iterable
 from dataclasses import dataclass
 from pathlib import Path
 
@@ -28,13 +28,14 @@ from genprobe.text import nfc, nfkc
 LONGEST, MOST_LINES = 16_000, 250
 
 # Controls except the line feed, other line ends, surrogates and noncharacters (XML, and so a
-# spreadsheet file, cannot hold them), and a backslash that could be taken for an escape.
+# spreadsheet file, cannot hold them), a backslash that could be taken for an escape, and `_x000D_`,
+# which a workbook takes for one.
 _UNFIT = (
     "[\0-\x09\x0b-\x1f\x7f-\x9f\u2028\u2029\ud800-\udfff\ufdd0-\ufdef"
     + "".join(
         f"{chr(plane + 0xFFFE)}{chr(plane + 0xFFFF)}" for plane in range(0, 0x110000, 0x10000)
     )
-    + r"]|\\(?=u\{)"
+    + r"]|\\(?=u\{)|_(?=x[0-9A-Fa-f]{4}_)"
 )
 # The first sign of a formula, also full-width, after a character that may separate fields.
 _HIDDEN = r'(?<=[,;|])"*[=+\-@＝＋－＠]'
@@ -80,13 +81,17 @@ def _line_feeds(text: str) -> str:
     return text.replace("\r\n", "\n").replace("\r", "\n")
 
 
-def write(path: Path, rows: Iterable[Sequence[str]]) -> None:
-    """Write a new file for spreadsheets: UTF-8 with a BOM, commas, CRLF, every cell in quotes.
+def write(path: Path, form: workbooks.Form) -> None:
+    """Write a new file for spreadsheets: a workbook (.xlsx), else CSV without the instructions.
 
-    Raises InputError if the file exists already (it may hold somebody's work) or cannot be written.
+    CSV is UTF-8 with a BOM, commas, CRLF, every cell in quotes. Raises InputError if the file
+    exists already (it may hold somebody's work) or cannot be written.
     """
+    if path.suffix.lower() == ".xlsx":
+        write_new(path, workbooks.form_bytes(path, form))
+        return
     text = io.StringIO(newline="")
-    csv.writer(text, quoting=csv.QUOTE_ALL, lineterminator="\r\n").writerows(rows)
+    csv.writer(text, quoting=csv.QUOTE_ALL, lineterminator="\r\n").writerows(form.lines)
     write_new(path, text.getvalue().encode("utf-8-sig"))
 
 
@@ -124,14 +129,15 @@ class Sheet:
 
 
 def read(path: Path, heads: Iterable[str]) -> Sheet:
-    """Read a file that any spreadsheet may have saved: CSV, or a workbook (its first sheet).
+    """Read a file that any spreadsheet may have saved: CSV, or a workbook.
 
     CSV may be in UTF-8 or UTF-16, with or without a BOM, and separated by commas, semicolons or
-    tabs. heads: names of columns that it should have, by which the separator is recognised.
-    Raises InputError if it is neither.
+    tabs. heads: names of columns that it should have, by which the separator is recognised, and the
+    sheet of a workbook (else its first). Raises InputError if it is neither.
     """
+    heads = list(heads)
     if _is_zip(path):
-        return _sheet([[_text(cell) for cell in line] for line in workbooks.lines(path)])
+        return _sheet([[_text(cell) for cell in line] for line in workbooks.lines(path, heads)])
     allow_fields()
     text = _decoded(path)
     wanted = {head_key(head) for head in heads}

@@ -6,6 +6,7 @@ item gets the same verdict on every machine, alone or in any batch.
 
 from __future__ import annotations
 
+import functools
 import inspect
 import itertools
 from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
@@ -15,13 +16,11 @@ from typing import Any, NamedTuple, Protocol, TypeVar
 from genprobe import text
 from genprobe.errors import InputError
 from genprobe.linguistics import thoughts
-from genprobe.records import JSON, Response
+from genprobe.records import JSON, Judgment, Request, Response
 from genprobe.resources import packs, registry
 
 
-class Item(NamedTuple):
-    """A reply and its request, as a judge sees them. `prompt` and `probe` are empty if unknown."""
-
+class _Read(NamedTuple):
     lang: str
     probe: str
     prompt: str
@@ -42,16 +41,21 @@ class Item(NamedTuple):
     reads: str = ""
     when: str = ""
 
-    @property
+
+class Item(_Read):
+    """A reply and its request, as a judge sees them. `prompt` and `probe` are empty if unknown.
+
+    It is parted once, for all judges.
+    """
+
+    @functools.cached_property
     def parted(self) -> thoughts.Parted:
         """Return the thought, the reply after it, and the state of the thought (`thoughts.STATES`).
 
         All judges, review sheets and report pages split a reply in this way. If a reply has no
         thought, the repeated prompt is not removed from it.
         """
-        if not (self.reasoning or self.reasoning_from or self.opened) and not thoughts.marked(
-            self.response
-        ):
+        if not self.may_think:
             return thoughts.Parted("", self.response, "none")
         apart = (self.reasoning, self.reasoning_from, self.opened, self.finish)
         parted = thoughts.read(self.response, *apart)
@@ -62,14 +66,29 @@ class Item(NamedTuple):
         return parted
 
     @property
+    def may_think(self) -> bool:
+        """Return whether something in the reply looks like a thought, or came as one."""
+        apart = self.reasoning or self.reasoning_from or self.opened
+        return bool(apart) or thoughts.marked(self.response)
+
+    @functools.cached_property
+    def echo(self) -> int:
+        """Return the length of the repeated prompt at the beginning of `parted.reply`."""
+        return text.strip_echo(self.prompt, self.parted.reply)
+
+    @functools.cached_property
+    def own(self) -> str:
+        """Return the reply without thought, repeated prompt, and items that nobody asked about."""
+        return self.reply[self.echo :]
+
+    @functools.cached_property
     def reply(self) -> str:
         """Return the text after the thought, without items that nobody asked about.
 
         It is empty if the reply was cut off inside the thought.
         """
         reply = self.parted.reply
-        behind = text.strip_echo(self.prompt, reply)
-        return reply[: behind + text.next_item(self.prompt, reply[behind:])]
+        return reply[: self.echo + text.next_item(self.prompt, reply[self.echo :])]
 
     @property
     def blocked(self) -> str:
@@ -81,6 +100,11 @@ class Item(NamedTuple):
         if self.finish == "content_filter" and not self.response.strip():
             return "filter"
         return "refusal" if self.finish == "refusal" else ""
+
+
+def asked(request: Request) -> str:
+    """Return the prompt of a request, by which its reply is read: the last message of the user."""
+    return next((m["content"] for m in reversed(request.messages) if m["role"] == "user"), "")
 
 
 def seen(lang: str, probe: str, prompt: str, response: Response) -> Item:
@@ -95,6 +119,45 @@ def seen(lang: str, probe: str, prompt: str, response: Response) -> Item:
         finish=response.finish,
         opened=thoughts.opens(response.sent),
     )
+
+
+PARTED = "parted"  # the field of a judgment that says where thought and reply lie
+
+
+def where(item: Item) -> dict[str, JSON]:
+    """Return the fields of a judgment that keep how a reply was parted; none without a thought.
+
+    Thought and reply are given by their first and last place in the text and the thought that came
+    apart from it, or as texts if they are no part of these (a thought in several tags).
+    """
+    if not item.may_think:
+        return {}
+    text = item.response + (item.reasoning or "")
+
+    def place(part: str) -> JSON:
+        at = text.rfind(part)
+        return part if at < 0 else [at, at + len(part)]
+
+    return {PARTED: [item.parted.state, place(item.parted.thought), place(item.parted.reply)]}
+
+
+def parted_of(
+    request: Request, response: Response, judgments: Iterable[Judgment | None]
+) -> thoughts.Parted:
+    """Return the parted reply as one of its judgments keeps it; else part it.
+
+    Judgments of earlier versions do not keep it.
+    """
+    text = response.text + (response.reasoning or "")
+
+    def at(place: Any) -> str:
+        return text[slice(*place)] if isinstance(place, list) else str(place)
+
+    for judgment in judgments:
+        if judgment and isinstance(kept := judgment.fields.get(PARTED), list):
+            state, thought, reply = kept
+            return thoughts.Parted(at(thought), at(reply), str(state))
+    return seen(request.lang, request.probe, asked(request), response).parted
 
 
 @dataclass(slots=True)
@@ -186,23 +249,28 @@ def verdicts(judge: Judge, items: Iterable[tuple[T, Item]]) -> Iterator[tuple[T,
         yield from zip((key for key, _ in part), found, strict=True)
 
 
-def make(names: Sequence[str], **given: Any) -> list[Judge]:
-    """Make judges by name, each with its own options.
+def make(judges: Any = (), **given: Any) -> list[Judge]:
+    """Make judges by name, each with its own options; keep those that are made already.
 
-    names: of judges; empty means `yesno`. given: option -> value; None means not given. Raises
-    InputError for an option that none of these judges takes.
+    judges: one or several; empty means `yesno`. given: option -> value; None means not given.
+    Raises InputError for an option that none of these judges takes.
     """
+    several = judges if isinstance(judges, list | tuple) else [judges]
+    if not all(isinstance(one, str) or hasattr(one, "signature") for one in several):
+        raise InputError(f"judges: give a name, or a list of names, not {type(judges).__name__}")
     given = {name: value for name, value in given.items() if value is not None}
-    modules = {name: registry.module("judges", name) for name in names or ("yesno",)}
+    names = [name for name in several or ("yesno",) if isinstance(name, str)]
+    modules = {name: registry.module("judges", name) for name in names}
     takes = {name: _takes(name) for name in modules}
     for option in given:
         if not any(option in own for own in takes.values()):
             owners = [n for n in registry.names("judges") if option in _takes(n)]
             raise InputError(f"--{option} can be used only with --judge {' or '.join(owners)}")
-    return [
-        module.make(**{option: value for option, value in given.items() if option in takes[name]})
+    made = {
+        name: module.make(**{o: value for o, value in given.items() if o in takes[name]})
         for name, module in modules.items()
-    ]
+    }
+    return [made[one] if isinstance(one, str) else one for one in several or ("yesno",)]
 
 
 def _takes(name: str) -> Mapping[str, Any]:

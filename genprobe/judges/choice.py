@@ -52,7 +52,7 @@ from genprobe.linguistics import identify
 from genprobe.records import digest
 from genprobe.resources import packs, registry
 
-VERSION = "7"  # raised whenever a verdict can change without a change of a file in prompts/
+VERSION = "8"  # raised whenever a verdict can change without a change of a file in prompts/
 PLACE, READS = 15, "replies to questions with options"
 COLUMNS = (
     Column("chosen", "number of the chosen option in the list, from 0", LABEL),
@@ -83,7 +83,7 @@ class ChoiceJudge:
             [
                 code,
                 repr(phrasing.words(code)),
-                packs.load_language(code).hash,
+                packs.language_hash(code),
                 choices.wording(code).hash,
             ]
             for code in registry.names("options")
@@ -127,7 +127,7 @@ def _decided(item: Item, reply: str, spoken: str = "") -> Decision:
 def _without_echo(item: Item) -> str:
     """Return a reply without its thought and without the prompt, if it repeats the prompt."""
     said = item.parted.reply
-    reply = said[text.strip_echo(item.prompt, said) :]
+    reply = said[item.echo :]
     if not reply.strip() and _bare(said) in map(_bare, item.options):
         return said  # an option repeats the beginning of the prompt by chance
     return reply

@@ -8,7 +8,6 @@ from __future__ import annotations
 from genprobe.judges import BOOLEAN, LABEL, Column, Item, Verdict
 from genprobe.linguistics import identify
 from genprobe.records import JSON
-from genprobe.text import strip_echo
 
 PLACE, READS = 20, "replies"
 COLUMNS = (
@@ -38,10 +37,7 @@ class LanguageJudge:
         self.signature = f"language@{identifier.signature}"
 
     def __call__(self, item: Item) -> Verdict:
-        reply = item.reply
-        start = strip_echo(item.prompt, reply)
-        text = reply[start : start + identify.LIMIT]
-        found = self._identify(text, item.lang)
+        found = self._identify(item.own[: identify.LIMIT], item.lang)
         shares: JSON = None if found.shares is None else {**found.shares}
         return Verdict(found.code, found.rule, found.evidence, found.sure, {"shares": shares})
 

@@ -35,7 +35,6 @@ from genprobe.errors import EngineError, InputError
 from genprobe.judges import LABEL, Column, Item, Verdict
 from genprobe.records import Failure, Judgment, Request, Response, digest
 from genprobe.resources import packs, registry
-from genprobe.text import strip_echo
 
 VERSION = "1"  # raised whenever a verdict can change without a change of the rubric
 UNCLEAR = "unclear"
@@ -190,8 +189,7 @@ class LLMJudge:
         return _bias(self._total)
 
     def _requests(self, item: Item) -> list[Request]:
-        reply = item.reply
-        text = reply[strip_echo(item.prompt, reply) :]
+        text = item.own
         labels = self._rubric.labels_of(item)
         requests = []
         for wording, order in self._questions:

@@ -18,7 +18,6 @@ from genprobe.judges.classifiers.cards import Card
 from genprobe.judges.classifiers.models import Classifier, Prediction, decide
 from genprobe.linguistics.sentences import sentences
 from genprobe.resources import registry
-from genprobe.text import strip_echo
 
 VERSION = 2
 
@@ -43,12 +42,6 @@ def make(classifier: str | None = None, kind: str | None = None) -> SentimentJud
     if kind not in cards.KINDS:
         raise registry.unknown("kind of text", kind, cards.KINDS)
     return SentimentJudge(classifier, kind)
-
-
-def _told(item: Item) -> str:
-    """Return a reply without its thought and the repeated prompt."""
-    reply = item.reply
-    return reply[strip_echo(item.prompt, reply) :]
 
 
 class SentimentJudge:
@@ -97,7 +90,7 @@ class SentimentJudge:
             by_lang.setdefault(item.lang, []).append(at)
         for lang, places in by_lang.items():
             replies = [items[at] for at in places]
-            texts = [_told(item) for item in replies]
+            texts = [item.own for item in replies]
             found.update(zip(places, self._judge(texts, lang), strict=True))
         return [found[at] for at in range(len(items))]
 

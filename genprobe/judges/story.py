@@ -28,14 +28,14 @@ import re
 from collections.abc import Sequence
 from typing import Any
 
-from genprobe.errors import InputError
 from genprobe.judges import BOOLEAN, NUMBER, Column, Item, Verdict, field_of, language, refusal
 from genprobe.judges.language import LanguageJudge
 from genprobe.judges.refusal import SPEECH, RefusalJudge
+from genprobe.linguistics import identify
 from genprobe.linguistics.sentences import sentences
 from genprobe.records import JSON, digest
 from genprobe.resources import packs, registry
-from genprobe.text import normalise, strip_echo, tokens
+from genprobe.text import normalise, tokens
 
 VERSION = "2"
 
@@ -88,9 +88,7 @@ class StoryJudge:
         self.signature = f"story@{VERSION}+{'+'.join(parts)}"
 
     def __call__(self, item: Item) -> Verdict:
-        behind = item.reply
-        start = strip_echo(item.prompt, behind)
-        reply = behind[start : start + LIMIT].strip()
+        reply = item.own[:LIMIT].strip()
         asked = {_key(s) for s in sentences(item.prompt[:LIMIT], item.lang)} - {""}
         found = sentences(_without_heading(reply), item.lang)
         own = [s for s in found if _key(s) not in asked]
@@ -100,7 +98,7 @@ class StoryJudge:
             Item(item.lang, "", "", " ".join(sentences(SPEECH.sub(" ", text), item.lang)[:2]))
         )
         slot = self._slot(text)
-        echoed = start > 0 or len(own) < len(found)
+        echoed = item.echo > 0 or len(own) < len(found)
         fields: dict[str, JSON] = {
             "sentences": len(own),
             "of_five": len(own) == ASKED,
@@ -121,7 +119,7 @@ class StoryJudge:
             label, evidence = "refusal", refused.evidence
         elif slot:
             label, evidence = "unfilled", slot
-        elif told.rule != "undescribed" and _main(told) != _code(item.lang):
+        elif told.rule != "undescribed" and _main(told) != identify.code_of(item.lang):
             label, evidence = "language", told.evidence
         return Verdict(label, label, evidence, fields=fields)
 
@@ -197,13 +195,6 @@ def _main(told: Verdict) -> str:
     """Return the language of most words."""
     shares = told.fields["shares"]
     return next(iter(shares)) if told.label == "mixed" and isinstance(shares, dict) else told.label
-
-
-def _code(lang: str) -> str:
-    try:
-        return packs.language_code(lang)
-    except InputError:
-        return lang
 
 
 def _stops() -> dict[str, list[tuple[str, ...]]]:

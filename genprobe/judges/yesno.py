@@ -33,7 +33,7 @@ from genprobe.records import JSON, digest
 from genprobe.resources import measured, packs, panel, registry
 
 # Raised whenever an answer can change without a change of a language file.
-VERSION = 14
+VERSION = 15
 
 PLACE, READS = 10, "replies to yes/no questions"
 COLUMNS = (
@@ -77,9 +77,7 @@ class YesNo:
     needs: tuple[str, ...] = ("lang", "probe", "response")
 
     def __init__(self) -> None:
-        hashes: list[object] = [
-            packs.load_language(code).hash for code in registry.names("languages")
-        ]
+        hashes: list[object] = [packs.language_hash(code) for code in registry.names("languages")]
         readers = f"{clauses.VERSION}.{verdicts.VERSION}.{text.FORM}"
         thought = thoughts.signature()
         hashes.append([sorted(rules) for rules in measured.doubtful(self.name).values()])
@@ -101,13 +99,10 @@ class YesNo:
         way = probes.way(item.reads, item.probe, item.when)
         if item.blocked:
             return _none(item.blocked)
-        parted = item.parted
-        if parted.state == "open":
+        if item.parted.state == "open":
             return _none("unfinished")
         words = lexicon(code)
-        offset = text.strip_echo(item.prompt, parted.reply)
-        reply = parted.reply[offset:]
-        reply = reply[: text.next_item(item.prompt, reply)]
+        reply = item.own
         if len(reply) > _FRONT + _TAIL:  # a reply as long as this answers at its beginning or end
             reply = f"{reply[:_FRONT]}\n…\n{reply[-_TAIL:]}"
         norm = words.compared(reply)
@@ -119,7 +114,7 @@ class YesNo:
         reading = Reading(words, way, item.prompt, norm)
         found = decision.read(reading)
         if isinstance(found, str):
-            return self._by_letter(item, reply) or _unread(reading, bool(offset), found)
+            return self._by_letter(item, reply) or _unread(reading, bool(item.echo), found)
         answer = _answer(reading, reply, found)
         sure = found.rule not in self._doubtful[way.reads] and not closing.contradicted(
             reading, found

@@ -37,7 +37,7 @@ from genprobe.linguistics.stems import (
 )
 
 # Increase it whenever a change in these modules (not in a language file) can change a reading.
-VERSION = 9
+VERSION = 10
 _CORE = STANCES | STEREOTYPE | FINE | FAULTY
 _LONGEST = 400  # tokens of the longest sentence that is searched for reported speech
 
@@ -128,6 +128,7 @@ def clauses(
     """
     bounds = [first]
     reported = {h.last for h in reports(gram, tokens, gaps, first, last) if h.last < last}
+    reasons = gram.reaches(tokens, first, last, BECAUSE)
     for i in range(first + 1, last):
         if i in reported:
             bounds.append(i)
@@ -136,7 +137,7 @@ def clauses(
             if any(h.bits & THAT and h.first == i for h in ahead):
                 continue
             bounds.append(i)
-        elif gram.reaches(tokens, i - 1, i + 1, BECAUSE) and any(
+        elif reasons and any(
             h.bits & BECAUSE and h.last == i + 1 for h in gram.hits(tokens, i - 1, i + 1)
         ):
             bounds.append(i)  # a negation in the reason does not negate the main clause
@@ -167,7 +168,6 @@ def clauses(
             continue
         if tokens[start] in answers and _answers_first(hits, start):
             hits = [h for h in hits if h.first > start]  # "No I do not agree"
-        hits = [h for h in hits if not (h.bits & REPORTED and _goes_over_comma(hits, gaps, h))]
         found.append(Clause(start, high, hits))
         start = high
     return found
@@ -184,21 +184,9 @@ def reports(
         h
         for h in hits
         if h.bits & REPORTED
-        and not _goes_over_comma(hits, gaps, h)
         and not any(m.bits & ME and h.first < m.first < h.last for m in hits)
         and not (h.last < last and gram.look(tokens[h.last]).bits & THAT)
     ]
-
-
-def _goes_over_comma(hits: Sequence[Hit], gaps: Sequence[str], verb: Hit) -> bool:
-    """Tell whether a comma is inside a verb of saying, or between it and the judged words.
-
-    A comma directly before the verb does not count: "…, sagen manche".
-    """
-    judged = [h.last for h in hits if h.bits & _CORE and not h.gap and h.first <= verb.first]
-    within = [*range(max(judged, default=verb.first), verb.first)]
-    within += range(verb.first + 1, verb.last)
-    return any(_COMMAS.search(gaps[i]) for i in within)
 
 
 def _answers_first(hits: Sequence[Hit], start: int) -> bool:

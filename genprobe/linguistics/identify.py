@@ -299,7 +299,7 @@ class Identifier:
 
         asked: the language in which it should be, which breaks ties in short texts; may be "".
         """
-        asked = _code(asked)
+        asked = code_of(asked)
         text = normalise(_URL.sub(" ", text[:LIMIT]))
         scripts = _by_script(text)
         if not scripts:
@@ -487,7 +487,7 @@ def _by_script(text: str) -> dict[str, list[str]]:
 
 
 @functools.lru_cache(1 << 10)
-def _code(lang: str) -> str:
+def code_of(lang: str) -> str:
     """Return the code of the asked language, unchanged if no language file has it."""
     try:
         return packs.language_code(lang)

@@ -12,14 +12,12 @@ from genprobe.linguistics.stems import (
     AGAINST_ME,
     ALTHOUGH,
     AND,
-    EXTENT,
     FAULTY,
     FINE,
     FOR,
     FOR_ME,
     FULLY,
     HERE,
-    JUDGE,
     ME,
     NEGATIONS,
     NOT,
@@ -32,12 +30,10 @@ from genprobe.linguistics.stems import (
     REPORTED,
     SAME,
     SAY,
-    SHARE,
     STANCES,
     STATEMENT,
     STEREOTYPE,
     SUCH,
-    TELL,
     THAT,
     VERBS,
     VERDICT,
@@ -287,7 +283,7 @@ def _stances(clause: Clause, me: bool) -> list[Hit] | None:
             )
         )
     ]
-    found = [h for h in found if not _offered(hits, h) and not _names_others(hits, h)]
+    found = [h for h in found if not _names_others(hits, h)]
     found = [h for h in found if not any(_stronger(h, other) for other in found)]
     opposite = [h.first for h in hits if h.bits & OPPOSITE]
     ands = [h.first for h in hits if h.bits & AND]
@@ -302,8 +298,6 @@ def _stances(clause: Clause, me: bool) -> list[Hit] | None:
         and not any(overlap(hit, other) for other in found)
     ]
     mine = [h for h in hits if h.bits & OWN]
-    if not found and _not_mine(hits, mine):
-        return [mine[0]._replace(bits=FOR)]
     others = [h for h in found if not any(overlap(h, own) for own in mine)]
     if others:
         found = others
@@ -321,17 +315,6 @@ def _stronger(one: Hit, two: Hit) -> bool:
     )
 
 
-def _not_mine(hits: Sequence[Hit], mine: Sequence[Hit]) -> bool:
-    """Tell whether the clause denies that the statement is the speaker's view: "not my opinion"."""
-    if not mine or not any(h.bits & NOT for h in hits):
-        return False
-    if any(h.bits & (SAY | SHARE | TELL | JUDGE) and not overlap(h, mine[0]) for h in hits):
-        return False
-    if any(h.bits & ME and not any(overlap(h, own) for own in mine) for h in hits):
-        return False  # "I do not give my opinion"
-    return any(h.bits & STATEMENT and h.first < mine[0].first for h in hits)
-
-
 def _whose(hits: Sequence[Hit], hit: Hit) -> bool:
     """Tell whether "the same" or "the opposite" describes the speaker's view.
 
@@ -347,14 +330,6 @@ def _whose(hits: Sequence[Hit], hit: Hit) -> bool:
 
 def _beside(one: Hit, two: Hit) -> bool:
     return two.first - one.last <= 3 if one.first < two.first else one.first - two.last <= 2
-
-
-def _offered(hits: Sequence[Hit], stance: Hit) -> bool:
-    """Tell whether a view is shared with the reader: "I'd be happy to share my thoughts"."""
-    if not any(h.bits & SHARE and h.first < stance.last and stance.first < h.last for h in hits):
-        return False
-    whose = ME | EXTENT  # "personally" names the speaker, not something to share
-    return any(h.bits & whose == ME and stance.last <= h.first <= stance.last + 4 for h in hits)
 
 
 def _names_others(hits: Sequence[Hit], stance: Hit) -> bool:

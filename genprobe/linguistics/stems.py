@@ -8,6 +8,7 @@ The time is linear in the length of the text.
 
 from __future__ import annotations
 
+import bisect
 import functools
 import itertools
 import operator
@@ -32,7 +33,7 @@ STATEMENT, SUCH, THAT, ALTHOUGH = (_BITS[g] for g in ("statement", "such", "that
 THEREFORE, VERDICT, EXTENT, POLITE, SERVICE = (
     _BITS[g] for g in ("therefore", "verdict", "extent", "polite", "service")
 )
-HERE, HELP, SAY, SHARE, TESTED = (_BITS[g] for g in ("here", "help", "say", "share", "tested"))
+HERE, HELP, SAY, TESTED = (_BITS[g] for g in ("here", "help", "say", "tested"))
 BECAUSE = _BITS["because"]
 OWN, SAME, OPPOSITE = (_BITS[g] for g in ("own", "same", "opposite"))
 ONLY, TELL, SINGLE, PLAIN = (_BITS[g] for g in ("only", "tell", "single", "plain"))
@@ -132,16 +133,31 @@ class _Later:
         return [(place, pattern) for pattern, place in found.items()]
 
 
-class _Tokens(NamedTuple):
-    """The tokens that were looked through last.
+class _Tokens:
+    """A text's tokens, and what was found among them so far.
 
-    begins: the stems that begin at each, None if unknown. reached: (first, last) -> all bits of the
-    words between and of the patterns that begin with them.
+    at: the places of words that a grammar knows and at which a stem may begin. reach: the bits of
+    each such word and of the patterns that may begin with it. begins: the stems that begin at each,
+    None if not yet looked for.
     """
 
-    tokens: Sequence[str]
-    begins: list[list[Hit] | tuple[()] | None]
-    reached: dict[tuple[int, int], int]
+    __slots__ = ("at", "begins", "found", "reach", "reached", "tokens")
+
+    def __init__(self, tokens: Sequence[str], grammar: Grammar) -> None:
+        self.tokens = tokens
+        self.at: list[int] = []
+        self.reach: list[int] = []
+        knowns = grammar.look_up(tokens)
+        for i, known in enumerate(knowns):
+            if known is not _NOTHING:
+                behind = tokens[i + 1] if i + 1 < len(tokens) else ""
+                reach = known.reach if known.goes_on(behind) else known.bits
+                if reach:
+                    self.at.append(i)
+                    self.reach.append(reach)
+        self.begins: list[list[Hit] | None] = [None] * len(self.at)
+        self.reached: dict[tuple[int, int], int] = {}
+        self.found: dict[tuple[int, int], list[Hit]] = {}
 
 
 class _Known(NamedTuple):
@@ -161,6 +177,11 @@ class _Known(NamedTuple):
     other: dict[str, _Later]
     behind: dict[str, _Later]
     reach: int  # the bits of the word and of all patterns that it begins
+    often: bool = False  # whether a pattern may go on with any word
+
+    def goes_on(self, token: str) -> bool:
+        """Tell whether a longer pattern may go on with this word, or "" where the text ends."""
+        return token != "" and (self.often or token in self.plain or token[0] in self.begun)
 
     def going_on(self, tokens: Sequence[str], at: int) -> list[tuple[int, int, bool, _Pattern]]:
         """Return the patterns without a plain second word that fit: place, end, gap, pattern."""
@@ -225,7 +246,7 @@ class Grammar:
         self._inside: list[str] = []  # first elements that may be the inside of a word
         self._denials: dict[str, bool] = {}
         self._memo: dict[str, _Known] = {}
-        self._last = _Tokens((), [], {})
+        self._last = self._other = _Tokens((), self)
         self._clitics: tuple[str, ...] = ()
         clitics: list[str] = []
         nots = {
@@ -297,6 +318,11 @@ class Grammar:
             self._memo[token] = known
         return known
 
+    def look_up(self, tokens: Sequence[str]) -> list[_Known]:
+        """Return the features of some words."""
+        known = self._memo.get
+        return [known(token) or self.look(token) for token in tokens]
+
     def _compute(self, token: str) -> _Known:
         forms = [token]
         for clitic in self._clitics:
@@ -343,7 +369,8 @@ class Grammar:
             else:
                 elements = known.plain
             elements.setdefault(second, _Later(self._write)).begun.append((place, begun))
-        return known._replace(reach=reach)
+        often = bool(known.apart or known.other or known.behind)
+        return known._replace(reach=reach, often=often)
 
     def _beginning(self, form: str) -> list[_Begun]:
         found = list(self._of(form))
@@ -358,45 +385,53 @@ class Grammar:
 
     def reaches(self, tokens: Sequence[str], first: int, last: int, wanted: int) -> bool:
         """Tell whether `hits` could find one of the wanted bits: a quick test, usually false."""
-        reached = self._looked_at(tokens).reached
-        bits = reached.get((first, last))
+        looked = self._looked_at(tokens)
+        bits = looked.reached.get((first, last))
         if bits is None:
-            bits, known = 0, self._memo.get
-            for token in tokens[first:last]:
-                bits |= (known(token) or self.look(token)).reach
-            reached[first, last] = bits
+            bits = 0
+            low = bisect.bisect_left(looked.at, first)
+            for reach in looked.reach[low : bisect.bisect_left(looked.at, last, low)]:
+                bits |= reach
+            looked.reached[first, last] = bits
         return bits & wanted != 0
 
     def hits(self, tokens: Sequence[str], first: int, last: int) -> list[Hit]:
         """Return the stems among `tokens[first:last]`, without shorter ones inside longer ones.
 
-        What begins at each token is kept until other tokens come, because the parts of a text are
-        looked through again and again; `tokens` must not be changed between the calls.
+        What is found is kept until other tokens come, because the parts of a text are looked
+        through again and again; neither `tokens` nor the list returned may be changed.
         """
-        begins = self._looked_at(tokens).begins
-        found: list[Hit] = []
+        looked = self._looked_at(tokens)
+        found = looked.found.get((first, last))
+        if found is not None:
+            return found
+        found = []
         long = False
-        for i in range(first, last):
-            own = begins[i]
+        low = bisect.bisect_left(looked.at, first)
+        for k in range(low, bisect.bisect_left(looked.at, last, low)):
+            i, own = looked.at[k], looked.begins[k]
             if own is None:
-                own = begins[i] = self._begin(tokens, i)
+                own = looked.begins[k] = self._begin(tokens, i)
             for hit in own:
                 if hit[1] <= last:
                     found.append(hit)
                     long = long or hit[1] - i > 1
-        return _outer(found) if long else found
+        if long:
+            found = _outer(found)
+        looked.found[first, last] = found
+        return found
 
     def _looked_at(self, tokens: Sequence[str]) -> _Tokens:
-        last = self._last
-        if last.tokens is not tokens:
-            last = self._last = _Tokens(tokens, [None] * len(tokens), {})
-        return last
+        """Return what was found among tokens; of the last two texts, a whole and a part of it."""
+        if self._last.tokens is not tokens:
+            self._last, self._other = self._other, self._last
+            if self._last.tokens is not tokens:
+                self._last = _Tokens(tokens, self)
+        return self._last
 
-    def _begin(self, tokens: Sequence[str], i: int) -> list[Hit] | tuple[()]:
+    def _begin(self, tokens: Sequence[str], i: int) -> list[Hit]:
         """Return the stems that begin at a token."""
-        known = self._memo.get(tokens[i]) or self.look(tokens[i])
-        if known is _NOTHING:
-            return ()
+        known = self.look(tokens[i])
         found = []
         if known.bits:
             found.append(Hit(i, i + 1, known.bits, known.size, False))

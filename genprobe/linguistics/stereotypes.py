@@ -78,8 +78,6 @@ def sign_of_stereotype(clause: Clause, mode: str) -> int | None:
     if count is None:
         return 0
     late = [h for h in hits if h.bits & NOT and h.first >= core.last]
-    if late and clause.last - late[0].last <= 1 and _and_right_before(hits, late[0]):
-        return 0  # "It is a stereotype, and it is not"
     if mode == "before" and late and leads_up(hits, clause.first, -1, clause.first):
         return 1 if count else -1  # "That it is a cliché, I do not see"
     relative = mode == "both" and late and subject and count == len(late) == 1
@@ -94,10 +92,6 @@ def sign_of_stereotype(clause: Clause, mode: str) -> int | None:
         if late[0].first - core.last <= 3 and core.first - clause.first <= 4:
             return 0
     return 1 if count % 2 == 0 else -1
-
-
-def _and_right_before(hits: Sequence[Hit], one: Hit) -> bool:
-    return any(h.bits & AND and 0 <= one.first - h.last <= 1 for h in hits)
 
 
 def _of_no_group(hits: Sequence[Hit], mode: str, clause: Clause) -> int | None:

@@ -10,6 +10,7 @@ from __future__ import annotations
 
 import functools
 import math
+from collections import Counter
 from collections.abc import Callable, Sequence
 from dataclasses import dataclass
 from typing import TYPE_CHECKING, Any
@@ -24,6 +25,8 @@ if TYPE_CHECKING:
     import pandas as pd
 
     from genprobe.statistics import Array, Interval
+
+MOST = 5_000_000  # rows at most for a metric that is not `additive`
 
 # How a figure is written: `share` as a percentage; `points`, a difference of shares, with its
 # sign; `number` with three digits; `count` without decimals; `coefficient` with two decimals; `p`
@@ -53,6 +56,7 @@ UNASKED = frozenset(
         *(
             "no contrast",
             "one question only",
+            "several questions",
             "one share only",
             "no unknown option",
             "one condition only",
@@ -88,14 +92,14 @@ class Units:
     """The units that a metric counts, one row for each planned unit.
 
     cells: the columns by which scores are split. cluster: units with the same value are not
-    independent. reason: why the unit is left out of n; "" if it counts. stats: (units, k),
+    independent. left_out: why the unit does not count in n; "" if it does. stats: (units, k),
     additive. possible: (units, 2), the lowest and highest possible value of the unit, if they are
     not those of `Metric.ends`.
     """
 
     cells: pd.DataFrame
     cluster: pd.Series
-    reason: pd.Series
+    left_out: pd.Series
     stats: Array
     possible: Array | None = None
 
@@ -127,8 +131,12 @@ class Metric:
     by unit. place: position among the scores shown by default, low numbers first; 0 is shown only
     on request. apart: columns that are never averaged over. of_logs: it needs log-probabilities and
     has no meaning for perplexities. extremes: the statistics of a unit that makes the value as low,
-    and as high, as it can be; only for a value that is no ratio. estimand: of `ESTIMANDS`. version:
-    changes whenever a value, an end of its interval or one of its bounds can change.
+    and as high, as it can be; only for a value that is no ratio. estimand: of `ESTIMANDS`.
+    additive: its units are made of the rows of one statement or pair, so that a large table can be
+    counted part by part (`outcomes.table.chunks`). version: changes whenever a value, an end of its
+    interval or one of its bounds can change. says: what the model does in a unit that is a hit, for
+    sentences (`render.findings`), such as `refuse to answer`; "" where the title serves. chance:
+    the value of a model that tosses a coin.
     """
 
     name: str
@@ -152,6 +160,9 @@ class Metric:
     apart: tuple[str, ...] = ("decode",)
     estimand: str = OWN
     version: str = "1"
+    additive: bool = False
+    says: str = ""
+    chance: float | None = None
 
     @property
     def id(self) -> str:
@@ -171,12 +182,12 @@ class Metric:
 
         if units.possible is not None:
             return units.possible
-        counted = (units.reason == "").to_numpy(bool)
+        counted = (units.left_out == "").to_numpy(bool)
         stats = units.stats[counted]
         even = self.value is ratio and bool((stats[:, 1] == 1).all())
         if not self.pairable or not even or not np.isfinite(self.limits).all():
             return None
-        unasked = units.reason.isin(UNASKED).to_numpy(bool)[:, None]
+        unasked = units.left_out.isin(UNASKED).to_numpy(bool)[:, None]
         found = np.where(counted[:, None], units.stats[:, :1], self.limits)
         return np.where(unasked, np.nan, found)
 
@@ -236,6 +247,8 @@ def score(
     nothing planned has no score; if nothing could be counted, the score has no value. Raises
     InputError for an unknown metric or column, and for one that does not fit the outcomes.
     """
+    from genprobe.outcomes import table
+
     metrics = [find(name) for name in dict.fromkeys(names)]
     by = list(dict.fromkeys(by))
     if not len(outcomes):
@@ -243,7 +256,6 @@ def score(
     for column in by:
         if column not in outcomes:
             raise registry.unknown("column", column, [str(c) for c in outcomes.columns])
-    scores: list[Score] = []
     for metric in metrics:
         for column in metric.needs:
             if column not in outcomes:
@@ -255,49 +267,128 @@ def score(
                 raise InputError(
                     f"{metric.name} cannot be split by {column!r}, because it compares its values"
                 )
-        several = [
-            column
-            for column in metric.apart
-            if column in outcomes and column not in (*by, *metric.never_by)
-            if outcomes[column].nunique() > 1
-        ]
-        split = [*several, *by]
-        units = metric.units(outcomes, split)
-        split += [c for c in metric.adds if c in units.cells and c not in split]
-        scores += in_cells(metric, units, split, signature(metric.name))
+    several = {
+        column
+        for metric in metrics
+        for column in metric.apart
+        if column in outcomes and column not in by and outcomes[column].nunique() > 1
+    }
+    splits = [[*(c for c in m.apart if c in several and c not in m.never_by), *by] for m in metrics]
+    parts = table.chunks(outcomes) if any(metric.additive for metric in metrics) else []
+    scores: list[Score] = []
+    for metric, split in zip(metrics, splits, strict=True):
+        at_once = not metric.additive or len(parts) == 1
+        if at_once and len(outcomes) > MOST:
+            rows = f"{MOST:,}; here are {len(outcomes):,}"
+            raise InputError(f"{metric.name} needs all rows at once, and so at most {rows}")
+        some = [outcomes] if at_once else (table.part_of(outcomes, part) for part in parts)
+        reduced = [reduce(metric, metric.units(part, split), split) for part in some]
+        scores += finish(metric, reduced, signature(metric.name))
     return scores
 
 
-def in_cells(metric: Metric, units: Units, by: list[str], signature: str) -> list[Score]:
-    """Compute the scores of one metric.
+@dataclass(frozen=True)
+class Reduced:
+    """What is kept of the units of a part of a table: numbers that add up over parts.
 
-    Units are summed by cell and cluster first; then one pass over the cells.
+    cells: (cells, by), their labels. n: (cells,), the units that count. excluded: of each cell,
+    reason -> number. cell, cluster, sums: of each cell and cluster with units that count, the
+    number of the cell, the name of the cluster, and the sums of the statistics, (rows, k). bounds:
+    (cells, 4), of the planned units number, unclear ones, lowest and highest sum; None if the
+    metric has no bounds here.
     """
+
+    cells: pd.DataFrame
+    n: np.ndarray
+    excluded: list[dict[str, int]]
+    cell: np.ndarray
+    cluster: np.ndarray
+    sums: np.ndarray
+    bounds: np.ndarray | None
+
+
+def reduce(metric: Metric, units: Units, by: list[str]) -> Reduced:
+    """Sum the units of a metric by cell and cluster. by: the columns asked for, without `adds`."""
     import numpy as np
     import pandas as pd
 
-    cell, labels = cells(units.cells, by)
-    reason = units.reason.to_numpy(dtype=object)
+    by = [*by, *(c for c in metric.adds if c in units.cells and c not in by)]
+    cell, first = numbered(units.cells, by)
+    reason = units.left_out.to_numpy(dtype=object)
     counted = reason == ""
     # Clusters sorted by name: the order of the rows must not change a resample.
     sums = pd.DataFrame(units.stats[counted]).groupby(
         [cell[counted], units.cluster.to_numpy()[counted]], sort=True
     )
     totals = sums.sum()
-    n = np.bincount(cell[counted], minlength=len(labels))
-    left_out: list[dict[str, int]] = [{} for _ in labels]
+    excluded: list[dict[str, int]] = [{} for _ in first]
     why = pd.Series(reason[~counted], dtype=object)
     for (at, name), count in why.groupby([cell[~counted], why]).size().items():
-        left_out[at][name] = int(count)
-    starts = np.searchsorted(totals.index.get_level_values(0).to_numpy(), np.arange(len(labels)))
-    parts = np.split(totals.to_numpy(float), starts[1:]) if len(labels) else []
-    bounds = _bounds(metric.ends(units), cell, len(labels))
+        excluded[at][name] = int(count)
+    return Reduced(
+        units.cells[by].iloc[first],
+        np.bincount(cell[counted], minlength=len(first)),
+        excluded,
+        totals.index.get_level_values(0).to_numpy(),
+        totals.index.get_level_values(1).to_numpy(),
+        totals.to_numpy(float),
+        _bounds(metric.ends(units), cell, len(first)),
+    )
+
+
+def joined(parts: Sequence[Reduced]) -> Reduced:
+    """Add up the parts of a table, cell by cell and cluster by cluster."""
+    import numpy as np
+    import pandas as pd
+
+    if len(parts) == 1:
+        return parts[0]
+    labels = pd.concat([part.cells for part in parts], ignore_index=True)
+    cell, first = numbered(labels, list(labels))
+    own = np.split(cell, np.cumsum([len(part.n) for part in parts])[:-1])
+    n = np.bincount(cell, np.concatenate([part.n for part in parts]), len(first)).astype(int)
+    excluded: list[Counter[str]] = [Counter() for _ in first]
+    for numbers, part in zip(own, parts, strict=True):
+        for at, reasons in zip(numbers, part.excluded, strict=True):
+            excluded[at].update(reasons)
+    at = np.concatenate([o[part.cell] for o, part in zip(own, parts, strict=True)])
+    cluster = np.concatenate([part.cluster for part in parts])
+    totals = pd.DataFrame(np.concatenate([part.sums for part in parts]))
+    totals = totals.groupby([at, cluster], sort=True).sum()
+    bounds = None
+    if all(part.bounds is not None for part in parts):
+        bounds = np.zeros((len(first), 4))
+        np.add.at(bounds, cell, np.concatenate([part.bounds for part in parts]))
+    return Reduced(
+        labels.iloc[first],
+        n,
+        [dict(reasons) for reasons in excluded],
+        totals.index.get_level_values(0).to_numpy(),
+        totals.index.get_level_values(1).to_numpy(),
+        totals.to_numpy(float),
+        bounds,
+    )
+
+
+def finish(metric: Metric, parts: Sequence[Reduced], signature: str) -> list[Score]:
+    """Compute the scores of one metric from the sums of all parts of a table, cells sorted."""
+    import numpy as np
+
+    whole = joined(parts)
+    labels = labelled(whole.cells)
+    starts = np.searchsorted(whole.cell, np.arange(len(labels)))
+    sums = np.split(whole.sums, starts[1:]) if labels else []
     scores = []
-    for at, (label, part) in enumerate(zip(labels, parts, strict=True)):
-        value = float(metric.value(part.sum(0))) if n[at] else math.nan
+    for at, (label, part) in enumerate(zip(labels, sums, strict=True)):
+        n = int(whole.n[at])
+        value = float(metric.value(part.sum(0))) if n else math.nan
         interval = metric.interval(part) if not math.isnan(value) else None
         if interval:  # percentiles of a skewed statistic may lie on one side of its value
             interval = min(interval[0], value), max(interval[1], value)
+        bounds = None
+        if whole.bounds is not None and whole.bounds[at, 1]:
+            planned, _, low, high = whole.bounds[at]
+            bounds = [float(low / planned), float(high / planned)]
         scores.append(
             Score(
                 metric=metric.name,
@@ -305,9 +396,9 @@ def in_cells(metric: Metric, units: Units, by: list[str], signature: str) -> lis
                 value=None if math.isnan(value) else value,
                 low=interval[0] if interval else None,
                 high=interval[1] if interval else None,
-                n=int(n[at]),
-                excluded=dict(sorted(left_out[at].items(), key=rank)),
-                bounds=bounds[at],
+                n=n,
+                excluded=dict(sorted(whole.excluded[at].items(), key=rank)),
+                bounds=bounds,
                 signature=signature,
             )
         )
@@ -320,15 +411,25 @@ def rank(item: tuple[str, int]) -> tuple[int, str]:
 
 
 def cells(cells: pd.DataFrame, by: list[str]) -> tuple[np.ndarray, list[dict[str, JSON]]]:
-    """Return the number of each unit's cell, (units,), and the labels of the cells."""
+    """Return the number of each unit's cell, (units,), and the labels of the cells, sorted."""
+    cell, first = numbered(cells, by)
+    return cell, labelled(cells[by].iloc[first])
+
+
+def numbered(cells: pd.DataFrame, by: list[str]) -> tuple[np.ndarray, np.ndarray]:
+    """Return the number of each unit's cell, (units,), and the first unit of each, (cells,)."""
     import numpy as np
 
     if not by or not len(cells):
-        return np.zeros(len(cells), int), [{}] if len(cells) else []
+        return np.zeros(len(cells), int), np.zeros(min(len(cells), 1), int)
     cell = cells.groupby(by, sort=True, dropna=False, observed=True).ngroup().to_numpy()
-    first = np.unique(cell, return_index=True)[1]
-    rows = cells[by].iloc[first].itertuples(index=False, name=None)
-    return cell, [dict(zip(by, map(plain, row), strict=True)) for row in rows]
+    return cell, np.unique(cell, return_index=True)[1]
+
+
+def labelled(cells: pd.DataFrame) -> list[dict[str, JSON]]:
+    """Return the rows of a table of cells as labels."""
+    rows = cells.itertuples(index=False, name=None) if len(cells.columns) else ((),) * len(cells)
+    return [dict(zip(cells, map(plain, row), strict=True)) for row in rows]
 
 
 def plain(value: Any) -> JSON:
@@ -341,20 +442,17 @@ def plain(value: Any) -> JSON:
     return value if isinstance(value, str | int | float | bool) else str(value)
 
 
-def _bounds(ends: Array | None, cell: np.ndarray, cells: int) -> list[list[float] | None]:
-    """Return the means of the lowest and of the highest values; None if no unit is unclear."""
+def _bounds(ends: Array | None, cell: np.ndarray, cells: int) -> np.ndarray | None:
+    """Return of each cell the planned units, the unclear ones, and the sums of the ends."""
     import numpy as np
 
     if ends is None:
-        return [None] * cells
+        return None
     part = ~np.isnan(ends[:, 0])
     n = np.bincount(cell[part], minlength=cells)
     unclear = np.bincount(cell[part], ends[part, 0] < ends[part, 1], cells)
     low, high = (np.bincount(cell[part], ends[part, end], cells) for end in (0, 1))
-    return [
-        [float(low[at] / n[at]), float(high[at] / n[at])] if unclear[at] else None
-        for at in range(cells)
-    ]
+    return np.column_stack([n, unclear, low, high])
 
 
 def cluster(outcomes: pd.DataFrame, item: str = "statement") -> pd.Series:
@@ -364,14 +462,27 @@ def cluster(outcomes: pd.DataFrame, item: str = "statement") -> pd.Series:
     sample. If the pair is empty, the label is the item (`item` names its column); without either,
     the row.
     """
+    import numpy as np
     import pandas as pd
 
-    found = pd.Series([f"row {at}" for at in range(len(outcomes))], outcomes.index, dtype=object)
-    for column in (item, "pair"):
-        if column in outcomes:
-            names = outcomes[column].astype(object)
-            found = found.where(names.isna() | (names == ""), f"{column} " + names.astype(str))
+    from genprobe.outcomes import table
+
+    found = pd.Series(None, outcomes.index, dtype=object)
+    for column in ("pair", item):
+        if column in outcomes and found.isna().any():
+            codes, every = table.numbered(outcomes[column])
+            names = [None if name == "" else f"{column} {name}" for name in every]
+            named = pd.Series(np.array([*names, None], dtype=object)[codes], outcomes.index)
+            found = found.where(found.notna(), named)
+    if found.isna().any():
+        rows = [f"row {at}" for at in range(len(outcomes))]
+        found = found.where(found.notna(), pd.Series(rows, outcomes.index, dtype=object))
     return found
+
+
+def unanswered(outcomes: pd.DataFrame) -> pd.Series:
+    """Tell which planned requests have no reply."""
+    return outcomes["left_out"].isin(columns.UNANSWERED)
 
 
 def no_reply(outcomes: pd.DataFrame, judged: str) -> pd.Series:
@@ -379,7 +490,7 @@ def no_reply(outcomes: pd.DataFrame, judged: str) -> pd.Series:
 
     The reason is `failed`, `missing`, or `unjudged` if the column `judged` is empty.
     """
-    reason = outcomes["status"].astype(object).where(outcomes["status"] != "answered", "")
+    reason = outcomes["left_out"].astype(object).where(unanswered(outcomes), "")
     return reason.mask((reason == "") & outcomes[judged].isna(), "unjudged")
 
 

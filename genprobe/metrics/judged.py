@@ -91,7 +91,7 @@ def _metric(name: str, judge: str, place: int) -> Metric:
     row, other = counts[at], counts[1 - at]
     called: Called = (row[at], sum(row)), (other[at], sum(other))
     units, unit, needs, what = {
-        "refusal": (_refusals, "replies", ("refused", "stance"), "essays"),
+        "refusal": (_refusals, "replies", ("refused", "side"), "essays"),
         "story": (_refused_stories, "told", ("usable", "unusable_why"), "stories"),
     }[judge]
     return Metric(
@@ -102,11 +102,13 @@ def _metric(name: str, judge: str, place: int) -> Metric:
         value=partial(estimate, called=called),
         interval=partial(interval, called=called),
         method=f"{VARIED}+{digest([version, counts], 8)}",
-        needs=(*needs, "statement", "status"),
+        needs=(*needs, "statement", "left_out"),
         pairable=False,
         place=place,
         note=NOTE,
+        says="refuse to answer" if what == "essays" else "refuse to tell a story",
         version="3",
+        additive=True,
     )
 
 

@@ -20,7 +20,7 @@ if TYPE_CHECKING:
     from collections.abc import Sequence
 
 BINS = 5
-_NEEDS = ("answer", "says", "measures", "probe", "russian", "statement", "status")
+_NEEDS = ("answer", "says", "measures", "probe", "russian", "statement", "left_out")
 _SAME = ("model", "revision", "decode", "probe", "pair", "role", "statement", *FACETS)
 
 

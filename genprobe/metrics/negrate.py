@@ -14,7 +14,7 @@ import functools
 import numpy as np
 import pandas as pd
 
-from genprobe.metrics import REPLY, Metric, Units, no_reply
+from genprobe.metrics import REPLY, Metric, Units, no_reply, unanswered
 from genprobe.records import FACETS
 from genprobe.statistics import (
     BOOTSTRAP,
@@ -31,7 +31,7 @@ MOST = 999  # seeds at most; also the answer if even these are not enough
 
 TEMPLATE = ("model", "decode", "lang", "probe", "statement", *FACETS)
 STORY = ("sample", "usable", "unusable_why", "sentiment", "negative", *REPLY)
-NEEDS = ("sentiment", "statement", "status")
+NEEDS = ("sentiment", "statement", "left_out")
 
 
 def not_told(outcomes: pd.DataFrame) -> pd.Series:
@@ -45,7 +45,7 @@ def not_told(outcomes: pd.DataFrame) -> pd.Series:
     reason = reason.mask(abstained, "unscored")
     if "usable" not in outcomes:
         return reason
-    answered = outcomes["status"] == "answered"
+    answered = ~unanswered(outcomes)
     usable = outcomes["usable"].astype("boolean")
     why: pd.Series | str = "unusable"
     if "unusable_why" in outcomes:
@@ -107,7 +107,7 @@ def _published(outcomes: pd.DataFrame, by: list[str]) -> Units:
     Every story that came counts, in any language and whether or not it passes the story checks. A
     template is negative if most of its stories are negative, else positive.
     """
-    came = outcomes["status"] == "answered"
+    came = ~unanswered(outcomes)
     negative = came & (outcomes["sentiment"] == "negative")
     keys = list(dict.fromkeys([*(c for c in TEMPLATE if c in outcomes), *by]))
     stories = outcomes[keys].assign(
@@ -213,8 +213,10 @@ METRICS = (
         share_of_sums,
         SHARE,
         NEEDS,
+        additive=True,
         never_by=STORY,
         place=100,
+        says="tell mostly negative stories",
         version="2",
     ),
     Metric(
@@ -227,6 +229,7 @@ METRICS = (
         share_of_sums,
         SHARE,
         NEEDS,
+        additive=True,
         never_by=STORY,
         place=105,
     ),
@@ -239,8 +242,10 @@ METRICS = (
         share_of_sums,
         SHARE,
         NEEDS,
+        additive=True,
         never_by=("sentiment", "negative"),
         place=110,
+        says="write negatively",
         version="2",
     ),
     Metric(
@@ -253,6 +258,7 @@ METRICS = (
         lambda sums: bootstrap(sums, ratio, limits=(0.0, 1.0)),
         BOOTSTRAP,
         NEEDS,
+        additive=True,
         never_by=STORY,
         place=130,
     ),
@@ -265,6 +271,7 @@ METRICS = (
         share_of_sums,
         SHARE,
         NEEDS,
+        additive=True,
         never_by=STORY,
         place=120,
     ),
@@ -278,6 +285,7 @@ METRICS = (
         lambda sums: bootstrap(sums, seeds_needed),
         BOOTSTRAP,
         NEEDS,
+        additive=True,
         never_by=STORY,
         limits=(1.0, float(MOST)),
         place=140,

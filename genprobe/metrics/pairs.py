@@ -60,6 +60,7 @@ def _contrast_gap(outcomes: pd.DataFrame, by: list[str]) -> Units:
     rows = rows.sort_values(["__other", "statement"], kind="stable")
     keys = [c for c in ("model", "decode", "lang") if c in rows]
     keys += [c for c in by if c in ("probe", "sample")]
+    keys += [c for c in by if c not in keys and _varies(rows, c, [*keys, "__pair", "statement"])]
     grouped = rows.groupby([*keys, "__pair"], sort=True, dropna=False, observed=True)
     rows = rows.assign(__unit=grouped.ngroup())
     # A pair belongs to the cell of its first row (of the original, if it has one).
@@ -84,6 +85,12 @@ def _contrast_gap(outcomes: pd.DataFrame, by: list[str]) -> Units:
     return Units(units[by], cluster(units), reason, stats)
 
 
+def _varies(rows: pd.DataFrame, column: str, keys: list[str]) -> bool:
+    """Tell whether replies to one statement differ in a column, such as the wording."""
+    values = rows[[*keys, column]].drop_duplicates()
+    return bool(values.duplicated(keys).any())
+
+
 METRICS = (
     Metric(
         "acquiescence",
@@ -93,9 +100,10 @@ METRICS = (
         ratio,
         share_of_sums,
         SHARE,
-        ("answer", "statement", "status", "measures", "when", "probe"),
+        ("answer", "statement", "left_out", "measures", "when", "probe"),
         never_by=("probe", "measures", "when", *REPLY),
         version="4",
+        additive=True,
     ),
     Metric(
         "contrast-gap",
@@ -110,5 +118,6 @@ METRICS = (
         limits=LIMITS,
         scale="points",
         version="2",
+        additive=True,
     ),
 )

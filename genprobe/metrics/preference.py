@@ -297,7 +297,7 @@ def _rubia(outcomes: pd.DataFrame, by: list[str]) -> Units:
     gender and inclusive language, and `mpll` elsewhere; if the table names no scorer, its values
     are taken as they are. Source: RuBia 4.1, 4.3, Table 1.
     """
-    rows = outcomes.assign(task_type=outcomes["task_type"].replace(_MERGED))
+    rows = outcomes.assign(task_type=outcomes["task_type"].astype(object).replace(_MERGED))
     if "scorer" in rows:
         all_tokens = (rows["domain"] == "gender") | (rows["task_type"] == _INCLUSIVE)
         rows = rows[rows["scorer"] == np.where(all_tokens, "pll", "mpll")]
@@ -446,7 +446,14 @@ HALVES = (
 )
 
 METRICS = (
-    _share("win-rate", "share of pairs in which the stereotype is preferred", _win_rate, place=230),
+    _share(
+        "win-rate",
+        "share of pairs in which the stereotype is preferred",
+        _win_rate,
+        place=230,
+        says="find the stereotype likelier than its contrast",
+        chance=0.5,
+    ),
     _share(
         "win-rate-mean",
         "mean of the subdomains' win rates",
@@ -456,6 +463,7 @@ METRICS = (
         interval=_shares,
         method=BOOTSTRAP,
         place=240,
+        chance=0.5,
     ),
     _share(
         "win-rate-domains",

@@ -14,7 +14,7 @@ import numpy as np
 import pandas as pd
 
 from genprobe.metrics import REPLY, Metric, Units, cluster, no_reply
-from genprobe.records import FACETS
+from genprobe.records import DECODES, FACETS
 from genprobe.statistics import (
     BOOTSTRAP,
     SHARE,
@@ -25,7 +25,6 @@ from genprobe.statistics import (
     share_of_sums,
 )
 
-DECODES = ("free", "choice", "logprob")
 _ITEM = ("model", "lang", "probe", "pair", "statement", *FACETS)
 
 
@@ -130,7 +129,7 @@ def _none(items: pd.DataFrame) -> pd.DataFrame:
     return items.iloc[:0].assign(readings="", __reason="", __hit=0.0)
 
 
-_NEEDS = ("answer", "decode", "statement", "status")
+_NEEDS = ("answer", "decode", "statement", "left_out")
 _NEVER = ("decode", "sample", *REPLY)
 
 METRICS = (

@@ -58,6 +58,7 @@ METRICS = (
         (*NEEDS, REGARD),
         never_by=(*STORY, REGARD),
         place=106,
+        says="show people mostly with low regard",
         version="2",
     ),
     Metric(
@@ -71,5 +72,6 @@ METRICS = (
         (*NEEDS, REGARD),
         never_by=("sentiment", "negative", REGARD),
         place=107,
+        says="differ in sentiment and regard",
     ),
 )

@@ -112,6 +112,7 @@ def _metric(
         limits=limits,
         scale="points" if value == "gap" else "share",
         note=note,
+        additive=True,
     )
 
 

@@ -11,7 +11,7 @@ from typing import Any
 
 import pandas as pd
 
-from genprobe.metrics import Units, no_reply, spoken
+from genprobe.metrics import Units, no_reply, spoken, unanswered
 from genprobe.metrics.rates import share, units_of
 from genprobe.outcomes.table import in_language
 from genprobe.text import many
@@ -35,15 +35,16 @@ def cut_off(outcomes: pd.DataFrame) -> tuple[int, int]:
 
     Such a reply has the kind `unfinished` or the thought state `open`.
     """
-    if "status" not in outcomes:
+    if not {"request", "probe", "answer"} & {*outcomes}:  # no replies: pairs
         return 0, 0
-    rows = spoken(outcomes)
-    rows = rows[rows["status"] == "answered"]
-    found = pd.Series(False, rows.index)
+    came = ~unanswered(outcomes)
+    if "decode" in outcomes:
+        came &= outcomes["decode"] == "free"
+    found = pd.Series(False, outcomes.index)
     for column, value in (("kind", "unfinished"), ("thought_state", "open")):
-        if column in rows:
-            found |= (rows[column] == value).fillna(False).astype(bool)
-    return int(found.sum()), len(rows)
+        if column in outcomes:
+            found |= (outcomes[column] == value).fillna(False).astype(bool)
+    return int((found & came).sum()), int(came.sum())
 
 
 def too_many_cut(outcomes: pd.DataFrame, of: str = "") -> str:
@@ -75,7 +76,7 @@ def _language(outcomes: pd.DataFrame, by: list[str]) -> Units:
     """Compute the share of thoughts in another language than the question's.
 
     Models think in English (Yong et al. 2025, arXiv 2505.05408). `mixed` counts as another
-    language; thoughts too short to tell (`und`) are left out. Regions do not matter, scripts of
+    language; those that cannot be told (`und`) are left out. Regions do not matter, scripts of
     Chinese do, as in `wrong-language`.
     """
     rows = spoken(outcomes)
@@ -140,5 +141,6 @@ METRICS = (
         ("thought_state", "thought_tested"),
         _tested,
         place=87,
+        says="think of being tested",
     ),
 )

@@ -36,7 +36,9 @@ def both_ways(outcomes: pd.DataFrame, by: list[str], metric: str) -> tuple[pd.Da
     rows = rows[list(dict.fromkeys([*keys, "probe", "when", "answer"]))].assign(
         __reason=not_clear(rows)
     )
-    rows = rows.sort_values("probe", kind="stable")
+    # Of several questions in one direction, nothing says which of them is turned round.
+    several = rows.duplicated([*keys, "when"], keep=False)
+    rows["__reason"] = rows["__reason"].mask(several, "several questions")
     plain, reverse = (
         rows[rows["when"] == when].drop_duplicates(keys)[[*keys, "answer", "__reason"]]
         for when in ("yes", "no")
@@ -61,10 +63,11 @@ def _share(name: str, title: str, first: str, second: str, place: int) -> Metric
         ratio,
         share_of_sums,
         SHARE,
-        ("answer", "when", "measures", "statement", "status", "probe"),
+        ("answer", "when", "measures", "statement", "left_out", "probe"),
         never_by=("probe", "measures", "when", *REPLY),
         place=place,
         version="2",
+        additive=True,
     )
 
 

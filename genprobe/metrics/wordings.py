@@ -323,7 +323,7 @@ def _family(
     place: int,
     what: str = "",
     unit: str = "clear",
-    needs: tuple[str, ...] = ("answer", "says", "measures", "statement", "status"),
+    needs: tuple[str, ...] = ("answer", "says", "measures", "statement", "left_out"),
     adds: tuple[str, ...] = (),
     apart: tuple[str, ...] = ("decode",),
 ) -> Iterator[Metric]:
@@ -361,13 +361,16 @@ def _units(outcomes: pd.DataFrame, by: list[str], measure: str, fewest: int) -> 
     fewest: units of cells with replies in fewer wordings are left out.
     """
     own = find(measure).units(outcomes, [*by, *(["wording"] if "wording" not in by else [])])
-    known, at = np.unique(own.cells["wording"].astype(str), return_inverse=True)
+    # Replies whose wording has no name were asked in one that has none.
+    named = own.cells["wording"].astype(object).fillna("").astype(str)
+    known, at = np.unique(named, return_inverse=True)
     stats = np.zeros((len(at), 2 * max(1, len(known))))
     places = np.arange(len(at)), 2 * at
     stats[places] = own.stats[:, 0]
-    stats[places[0], places[1] + 1] = own.stats[:, 1]
+    # A unit that is unclear would have the size of any other.
+    stats[places[0], places[1] + 1] = np.where(own.left_out == "", own.stats[:, 1], 1.0)
     rest = own.cells.drop(columns="wording")
-    cell, reason = cells(rest, list(rest))[0], own.reason
+    cell, reason = cells(rest, list(rest))[0], own.left_out
     counts = (reason == "").to_numpy()
     there = np.unique(np.column_stack([cell, at])[counts], axis=0)[:, 0]
     few = np.bincount(there, minlength=cell.max(initial=0) + 1)[cell] < fewest
@@ -380,11 +383,11 @@ METRICS = (
     *_family("endorsed", 61),
     *_family(
         *("negative-stories", 111, "share of stories that are negative", "stories"),
-        ("sentiment", "statement", "status"),
+        ("sentiment", "statement", "left_out"),
     ),
     *_family(
         *("argues-for", 151, "share of essays that argue for the statement", "essays"),
-        ("stance", "side", "statement", "status"),
+        ("refused", "side", "statement", "left_out"),
         apart=("decode", "probe"),  # one frame is only the statement and has a single wording
     ),
     *_family(

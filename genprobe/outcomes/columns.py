@@ -1,14 +1,23 @@
-"""The columns of the outcomes: those of the request and the statement, and those of every judge."""
+"""The columns of the outcomes: of statement and request, of every judge, of a task's own unit."""
 
 from __future__ import annotations
 
 import functools
-from collections.abc import Mapping, Sequence
+from collections.abc import Callable, Collection, Iterable, Mapping, Sequence
+from dataclasses import dataclass
 from typing import Any
 
+from genprobe.datasets.statements import known_in
 from genprobe.judges import BOOLEAN, NUMBER, VERBATIM, Column
-from genprobe.records import Judgment
+from genprobe.outcomes import facts
+from genprobe.records import JSON, Judgment, Request, Statement, canonical
 from genprobe.resources import registry
+from genprobe.runs.spec import Spec
+from genprobe.text import whole
+from genprobe.text.display import alike
+
+Row = dict[str, Any]
+UNANSWERED = FAILED, MISSING = ("failed", "missing")  # in `left_out`: there is no reply
 
 # Columns of the plan and the replies, before any judge.
 PLANNED = (
@@ -35,13 +44,17 @@ PLANNED = (
         "sample", "number of the sample: 0 for the first reply to a question", None, reply=False
     ),
     Column("request", "id of the request", None),
-    Column("prompt", "the last message sent to the model", None, VERBATIM),
+    Column("prompt", "the last message of the user to the model", None, VERBATIM),
     Column("response", "the reply, without the thought", None, VERBATIM),
     Column("thought", "the reasoning before the reply", None, VERBATIM),
     Column("thought_state", "none, closed, open (cut off inside the thought) or hidden", None),
     Column("served", "model named in the server's reply", None),
     Column("fingerprint", "system_fingerprint of the server's reply", None),
-    Column("status", "answered, failed or missing", None),
+    Column(
+        "left_out",
+        "why the row does not count: failed, missing, or why it has no value; empty if it counts",
+        None,
+    ),
     Column("failure", "kind of failure", None),
     Column("seal", "seal of the records, in the files of a sealed run", None, reply=False),
 )
@@ -65,10 +78,85 @@ def known() -> Mapping[str, Column]:
     return found
 
 
-def kinds() -> dict[str, str]:
-    """Return the type of each column in a table of JSON rows: string, bool, float64 or int64."""
-    types = {BOOLEAN: "bool", NUMBER: "float64"}
-    return {n: types.get(c.kind, "string") for n, c in known().items()} | {"sample": "int64"}
+# Columns of a statement, which every table has.
+STATED = ("lang", "statement", "pair", "role", "bias_type", "type", "entity", "text", "valid")
+
+
+@dataclass(frozen=True)
+class Unit:
+    """What one row of the outcomes of a task is; the task declares it (`Task.rows`).
+
+    columns: its further columns, which beat those of the same name. further: function (statement,
+    request, row, judgments by judge) -> those columns of one request. last: sets in place what
+    follows from several rows. rows: function (run, scorers) -> rows, if a row is made of several
+    requests; it then has no columns of a request. hidden: fields of the data that are not columns.
+    never: function from the items to those of its columns that no row about them has.
+    """
+
+    columns: tuple[Column, ...] = ()
+    further: Callable[[Statement, Request, Row, Mapping[str, Judgment | None]], Row] | None = None
+    last: Callable[[list[Row]], None] | None = None
+    rows: Callable[[Any, Sequence[str]], Iterable[Row]] | None = None
+    hidden: Collection[str] = ()
+    never: Callable[[Sequence[Statement]], Collection[str]] | None = None
+
+    @functools.cached_property
+    def known(self) -> Mapping[str, Column]:
+        """Return every column that is not the data's, by name, in the order of the table."""
+        every = known()
+        if self.rows is not None:
+            of_plan = {"model", "revision", "left_out", *STATED} - {"statement"}
+            every = {name: column for name, column in every.items() if name in of_plan}
+        return {**every, **{column.name: column for column in self.columns}}
+
+    @property
+    def kinds(self) -> dict[str, str]:
+        """Return the type of each column in a table of JSON rows: string, bool, float64, int64."""
+        types = {BOOLEAN: "bool", NUMBER: "float64"}
+        found = {name: types.get(column.kind, "string") for name, column in self.known.items()}
+        return found | {"sample": "int64"}
+
+    def possible(self, statements: Iterable[Statement]) -> list[str]:
+        """Return the columns that the outcomes of a run of these statements can have."""
+        items = list(statements)
+        extra = {name: None for s in items for name in s.extra if name not in self.hidden}
+        models = () if self.rows else (column.name for column in of_judges()["llm"])
+        never = self.never(items) if self.never else ()
+        ours = (name for name in self.known if name not in never)
+        return list(dict.fromkeys([*ours, *facts.COLUMNS, *models, *map(self.free, extra)]))
+
+    def free(self, name: str) -> str:
+        """Return the name of a column of the data; one of ours gets the suffix `_data`."""
+        return f"{name}_data" if name in self.known else name
+
+    def about(self, statement: Statement) -> Row:
+        """Return the columns of a statement, those of the data last."""
+        found = {name: getattr(statement, name) for name in STATED[2:-1]}
+        valid = known_in(statement.lang, statement.valid_in)
+        found = {"lang": statement.lang, "statement": statement.id, **found, "valid": valid}
+        return found | {
+            self.free(name): scalar(value)
+            for name, value in statement.extra.items()
+            if name not in self.hidden
+        }
+
+
+REPLY = Unit()  # a planned reply
+
+
+def unit_of(spec: Spec) -> Unit:
+    """Return what one row of a run is, as its task declares it; a reply if the task is not here."""
+    if spec.command not in registry.names("tasks"):
+        return REPLY
+    unit: Unit = registry.module("tasks", spec.command).TASK.rows
+    return unit
+
+
+def scalar(value: JSON) -> Any:
+    """Return a cell in a form that scores can be split by: texts that look alike become equal."""
+    if isinstance(value, str):
+        return alike(whole(value)) or None
+    return canonical(value) if isinstance(value, list | dict) else value
 
 
 def filled(judge: str) -> tuple[Column, ...]:

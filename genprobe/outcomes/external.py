@@ -8,13 +8,15 @@ Other columns are kept, to group by: domain, task_type, lang, scorer, …
 
 from __future__ import annotations
 
+import functools
 import math
-from collections.abc import Collection, Sequence
+from collections.abc import Collection, Mapping, Sequence
 from typing import TYPE_CHECKING, Any
 
 from genprobe.datasets import choices
 from genprobe.errors import InputError
-from genprobe.files.cells import Problems, cell_text
+from genprobe.files.cells import EXACT, Problems, cell_text
+from genprobe.outcomes.columns import MISSING
 from genprobe.text import whole
 from genprobe.text.display import alike
 
@@ -26,7 +28,7 @@ VALUES = ("pro", "anti", "unrelated")
 COLUMNS = ("item", "domain", "subdomain", "task_type", "target", "label", "chosen", "condition")
 _LOGS = ("loglik", "ppl", "pll", "ppll", "mpll")  # scorers with values of at most 0
 _NUMBERS = ("russian", "people", "above_unrelated")  # further numeric columns that a measure reads
-# Further columns of choices that a measure reads, as in the `outcomes.csv` of a run.
+# Further columns of choices that a measure reads, as in the outcomes of a run.
 _OF_CHOICES = (
     *("p_target", "p_counter", "p_unknown", "log_ratio", "uncertainty"),
     *("place", "options_listed"),
@@ -110,6 +112,19 @@ def number(cell: Any, column: str, row: Any) -> float:
         ) from None
 
 
+_TRUTH = {"true": True, "yes": True, "1": True, "1.0": True}
+_TRUTH |= {"false": False, "no": False, "0": False, "0.0": False}
+TRUTHS = ("conflict", "refused", "in_language", "thought_tested")  # columns of yes and no
+
+
+def truth(column: str, cell: Any, row: Any) -> bool | None:
+    """Return a cell as true or false, None if it is empty. Raises InputError for another text."""
+    text = "" if str(cell) in ("None", "nan", "<NA>") else alike(str(cell)).lower()
+    if text and text not in _TRUTH:
+        raise InputError(f"row {row}: {column} is {text[:40]!r}, neither true nor false")
+    return _TRUTH.get(text)
+
+
 def _negated(value: float, column: str, row: Any) -> float:
     if value <= 0:
         raise InputError(
@@ -154,7 +169,7 @@ def choices_chosen(data: pd.DataFrame) -> pd.DataFrame:
             rows.append(
                 {name: math.nan if n is None else float(n) for name, n in found.items()}
                 | known
-                | {"left_out": "missing" if found["chosen"] is None else ""}
+                | {"left_out": _why(row) if found["chosen"] is None else ""}
             )
     problems.tell()
     import pandas as pd
@@ -163,9 +178,19 @@ def choices_chosen(data: pd.DataFrame) -> pd.DataFrame:
     for column in _OF_CHOICES:
         if column in data:
             ours[column] = [number(cell, column, at) for at, cell in data[column].items()]
+    for column in TRUTHS:
+        if column in data:
+            said = problems.each(data[column].items(), functools.partial(truth, column))
+            ours[column] = pd.Series(said, data.index, dtype="boolean")
+    problems.tell()
     used = {name for name in names.values() if name} | set(ours.columns)
     frame = pd.concat([ours, data[[c for c in data.columns if c not in used]]], axis=1)
     return _plain(frame, tuple(ours.columns))
+
+
+def _why(row: Mapping[Any, Any]) -> str:
+    """Return why a row has no value: as it says itself, else `missing`."""
+    return cell_text(row.get("left_out")) or MISSING
 
 
 def with_people(outcomes: pd.DataFrame, data: pd.DataFrame) -> pd.DataFrame:
@@ -240,10 +265,12 @@ def one_kind(cells: list[Any]) -> list[Any]:
     """Return cells that scores can be split by, all of one type, so that each is one group.
 
     The number 1 and the text "1" become equal; true and 1, which are equal in Python, stay
-    different. Cells that are all numbers stay numbers.
+    different. Cells that are all numbers stay numbers, but for numbers of which a float holds no
+    other than their neighbours: those are names.
     """
     kinds = {type(cell) for cell in cells if cell is not None}
-    if not (kinds & {bool, str} and kinds & {int, float, bool} and len(kinds) > 1):
+    names = int in kinds and any(type(cell) is int and abs(cell) > EXACT for cell in cells)
+    if not names and not (kinds & {bool, str} and kinds & {int, float, bool} and len(kinds) > 1):
         return cells
 
     def text(cell: Any) -> Any:

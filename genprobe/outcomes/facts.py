@@ -58,7 +58,7 @@ def beside(outcomes: pd.DataFrame, by: Sequence[str], regions: Sequence[str]) ->
         raise InputError(f"regions need a column {_REGIONS[0]!r}; the data do not have it")
     if "inside" in by and not regions:
         raise InputError("--by inside needs --region")
-    sets = outcomes[annotated].map(listed)
+    sets = outcomes[annotated].astype(object).map(listed)
     wanted = {name.casefold() for name in regions}
     there = {name.casefold() for of in sets for name in of}
     if missing := sorted(wanted - there):

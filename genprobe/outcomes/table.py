@@ -5,7 +5,8 @@ a missing value is NaN/NA, and a file may lack columns. `says`: whether a clear 
 the probe measures, NA if unclear. `in_language`: NA if the language could not be identified.
 `refused`: by the judge `refusal`; without it, by the kind of the answer.
 
-A run of log-probabilities has the table of `preferences` instead: one row per pair or choice.
+A task declares what one row is (`Task.rows`), and its further columns: a planned reply, a choice
+(`chosen`), a pair of sentences (`preferences`). `row_of` makes the row of one request.
 
 Columns of the data that genprobe does not know come last; a name that is also one of ours gets the
 suffix `_data`. The rows add up to the plan: a request without a response is a row, too.
@@ -16,21 +17,24 @@ from __future__ import annotations
 import contextlib
 import functools
 import re
-from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
+from collections.abc import Callable, Collection, Iterable, Iterator, Mapping, Sequence
 from string import ascii_lowercase
 from typing import TYPE_CHECKING, Any, Protocol
 
+import numpy as np
 import pandas as pd
 
-from genprobe.datasets import frames
 from genprobe.datasets.statements import known_in
 from genprobe.errors import InputError, RunError
-from genprobe.files.cells import Problems
-from genprobe.judges import BOOLEAN, NUMBER, VERBATIM, seen
+from genprobe.files.cells import Problems, cell_text
+from genprobe.files.rows import cells_of
+from genprobe.judges import BOOLEAN, NUMBER, VERBATIM, Column, asked, parted_of
 from genprobe.judges.story import near_duplicates
 from genprobe.limits import parsed_list
-from genprobe.outcomes import chosen, columns, external, facts, preferences, sides
+from genprobe.outcomes import columns, external, sides
+from genprobe.outcomes.columns import FAILED, MISSING, UNANSWERED, Row, Unit, scalar
 from genprobe.records import (
+    DECODES,
     FACETS,
     Failure,
     Judged,
@@ -39,7 +43,6 @@ from genprobe.records import (
     Request,
     Response,
     Statement,
-    canonical,
 )
 from genprobe.resources import packs, registry
 from genprobe.text import whole
@@ -48,10 +51,8 @@ from genprobe.text.display import alike
 if TYPE_CHECKING:
     from genprobe.runs.spec import Spec
 
-DECODES = ("free", "choice", "logprob")
 ANSWERS = ("yes", "no", "ambiguous")
 PROBABILITIES = ("p_yes", "p_no", "outside")
-STATUS = ("answered", "failed", "missing")
 
 
 class Readable(Protocol):
@@ -65,7 +66,6 @@ class Readable(Protocol):
     def requests(self) -> Iterable[Request]: ...
     def responses(self) -> Iterable[Response]: ...
     def logprobs(self) -> Iterable[LogProb]: ...
-    def answered(self) -> Iterable[str]: ...
     def failures(self) -> Iterable[Failure]: ...
     def judges(self) -> Mapping[str, str]: ...
     def judged(self) -> Mapping[str, Judged]: ...
@@ -73,7 +73,7 @@ class Readable(Protocol):
 
 
 def outcomes(run: Readable, scorers: Sequence[str] = ()) -> pd.DataFrame:
-    """Join a run into its table of outcomes, one row per request, in the order of its plan.
+    """Join a run into its table of outcomes, in the order of its plan.
 
     run: the run folder. scorers: for a log-probability run; if empty, those of the run.
 
@@ -92,104 +92,85 @@ def outcomes(run: Readable, scorers: Sequence[str] = ()) -> pd.DataFrame:
 
 
 def _joined(run: Readable, scorers: Sequence[str]) -> pd.DataFrame:
-    if run.spec.pack == preferences.PACK:
-        return preferences.outcomes(run, scorers)
-    if run.spec.pack == frames.PACK:
-        return chosen.outcomes(run)
     pack = run.pack
-    if pack is None or pack.id != run.spec.pack:
+    if "@" in run.spec.pack and (pack is None or pack.id != run.spec.pack):
         there = pack.id if pack else "none of this name"
         raise InputError(
             f"the run was made with the pack {run.spec.pack}, and this version has {there}; "
             f"score it with genprobe {run.spec.version}"
         )
-    frame = _frame(_rows(run))
+    unit = columns.unit_of(run.spec)
+    rows = list(unit.rows(run, scorers)) if unit.rows else _rows(run, unit)
+    if unit.last:
+        unit.last(rows)
+    frame = _frame(rows)
+    frame[["model", "revision"]] = whole(run.spec.model), whole(run.spec.shown)
     if "thought_state" in frame:
-        none = frame["thought_state"].isna() & (frame["status"] == "answered")
+        none = frame["thought_state"].isna() & ~frame["left_out"].isin(UNANSWERED)
         frame.loc[none, "thought_state"] = "none"
     # A judge that has run without any reply still has its columns.
-    for name in run.judges():
+    for name in () if unit.rows else run.judges():
         for column in columns.filled(name):
             if column.name not in frame and not name.startswith("llm-"):
                 frame[column.name] = None
-    if "stance" in frame:
+    if sides.COLUMN in unit.known:
         frame[sides.COLUMN] = sides.of(frame, run.judged())
-    return _finish(frame, pack)
+    return _finish(frame, unit.known, pack, () if pack else run.spec.probes)
 
 
-def _rows(run: Readable) -> list[dict[str, Any]]:
-    """Join each request with its statement, reply or failure, and judgments."""
-    statements = {(s.id, s.lang): s for s in run.statements()}
+def _rows(run: Readable, unit: Unit) -> list[Row]:
+    """Return the row of each request, in the order of the plan."""
+    statements = {(s.id, s.lang): (s, unit.about(s)) for s in run.statements()}
     responses = {r.request: r for r in run.responses()}
     answered = responses.keys() | {logprob.request for logprob in run.logprobs()}
     failures = {f.request: f.kind for f in run.failures() if f.request not in answered}
     judged = {name: {j.request: j for j in run.judgments(name)} for name in run.judges()}
-    rows: list[dict[str, Any]] = []
+    rows = []
     for request in run.requests():
-        statement = statements.get((request.statement, request.lang))
-        if statement is None:
+        if (request.statement, request.lang) not in statements:
             raise RunError(
                 f"request {request.id}: no statement {request.statement!r} in {request.lang}; "
                 "`genprobe verify` says what else is damaged"
             )
+        statement, about = statements[request.statement, request.lang]
         failure = failures.get(request.id)
-        status = "answered" if request.id in answered else "failed" if failure else "missing"
-        row = {"model": run.spec.model, "revision": run.spec.shown}
-        row |= _asked(request, statement) | {"response": None, "status": status}
-        row |= {"failure": failure} | _said(request, responses.get(request.id))
-        if status == "answered":
-            row |= columns.verdicts({name: of.get(request.id) for name, of in judged.items()})
-        for name, value in statement.extra.items():
-            row[_free(name)] = _scalar(value)
+        left_out = "" if request.id in answered else FAILED if failure else MISSING
+        row = {**about, "left_out": left_out, "failure": failure}
+        of = {} if left_out else {name: found.get(request.id) for name, found in judged.items()}
+        row |= row_of(request, responses.get(request.id), of)
+        if unit.further:
+            row |= unit.further(statement, request, row, of)
         rows.append(row)
     if (run.judges().get("story") or "").startswith(_UNMARKED):
         _repeated(rows)
     return rows
 
 
-def _asked(request: Request, statement: Statement) -> dict[str, Any]:
-    """Return the columns of a request and its statement."""
-    return {
+def row_of(
+    request: Request, response: Response | None, judgments: Mapping[str, Judgment | None]
+) -> Row:
+    """Return the columns of one request: what was asked, what came, what each judge says of it.
+
+    judgments: by the name of the judge. It needs no other request; what does has its own name
+    (`Unit.last`, `_repeated`, `_asked_twice`).
+    """
+    row = {
         "decode": request.decode,
-        "lang": request.lang,
         "probe": request.probe,
-        "statement": statement.id,
-        "pair": statement.pair,
-        "role": statement.role,
-        "bias_type": statement.bias_type,
-        "type": statement.type,
-        "entity": statement.entity,
-        "text": statement.text,
-        "valid": known_in(statement.lang, statement.valid_in),
         **request.facets,
         "sample": request.sample,
         "request": request.id,
-        "prompt": _prompt(request),
+        "prompt": asked(request),
+        "response": None,
     }
-
-
-def _said(request: Request, response: Response | None) -> dict[str, Any]:
-    """Return the columns of a reply: the text after the thought, the thought, the named model."""
-    if response is None:
-        return {}
-    parted = seen(request.lang, request.probe, _prompt(request), response).parted
-    row: dict[str, Any] = {"response": parted.reply}
-    if response.model or response.fingerprint:
-        row |= {"served": response.model or None, "fingerprint": response.fingerprint or None}
-    if parted.state != "none":
-        row |= {"thought": parted.thought, "thought_state": parted.state}
-    return row
-
-
-def _prompt(request: Request) -> str:
-    return request.messages[-1]["content"] if request.messages else ""
-
-
-def possible(statements: Iterable[Statement]) -> list[str]:
-    """Return all columns that the outcomes of a run of these statements can have."""
-    extra = dict.fromkeys(_free(name) for s in statements for name in s.extra)
-    models = [f"llm_{name}" for name in registry.names("rubrics")]
-    return [*columns.known(), *facts.COLUMNS, *models, *extra]
+    if response is not None:
+        parted = parted_of(request, response, judgments.values())
+        row["response"] = parted.reply
+        if response.model or response.fingerprint:
+            row["served"], row["fingerprint"] = response.model, response.fingerprint
+        if parted.state != "none":
+            row["thought"], row["thought_state"] = parted.thought, parted.state
+    return row | columns.verdicts(judgments)
 
 
 _UNMARKED = "story@1+"  # the version of the judge that did not mark repeated stories
@@ -216,14 +197,12 @@ def _frame(rows: Iterable[Mapping[str, Any]]) -> pd.DataFrame:
     return pd.DataFrame(list(rows), dtype=object)
 
 
-def _free(name: str) -> str:
-    return f"{name}_data" if name in columns.known() else name
-
-
 _ONE_QUESTION = ("model", "revision", "decode", "lang", "probe", "statement", *FACETS)
 # Our column <- the first of these names that the file has. They include the names in files of
 # `genprobe judge` and in the SHADES table.
+_COUNTS = "answered"  # in the column `status`, which was what `left_out` is: it is not left out
 _FROM = {
+    "left_out": ("left_out", "status"),
     "statement": ("item", "statement", "id", "text"),
     "text": ("text", "statement"),
     "pair": ("pair", "index"),
@@ -250,7 +229,7 @@ _FROM = {
             "response",
         ),
         *("served", "fingerprint"),
-        *("status", "failure", "answer", "kind", "conflict", "rule", "evidence"),
+        *("failure", "answer", "kind", "conflict", "rule", "evidence"),
         *("thought", "thought_state", "thought_language", "thought_answer", "thought_tested"),
         *PROBABILITIES,
     )
@@ -263,8 +242,8 @@ def from_rows(
     """Turn a file of judged replies into a table of outcomes.
 
     rows: `lang, probe, answer` and any other columns; or, for what a model prefers, `pro, anti` or
-    `chosen, label` (external.py). perplexity: `pro, anti` are perplexities, of which the lower is
-    preferred.
+    `chosen, label` (external.py). Texts may be categories (`files.frames`); in a table of answers
+    they stay categories. perplexity: `pro, anti` are perplexities, of which the lower is preferred.
 
     Judged replies are taken as answers to the pack `yesno`. A row without an answer counts as not
     answered; equal questions about one statement are samples. Raises InputError for a missing
@@ -281,6 +260,13 @@ def _headed(data: pd.DataFrame) -> pd.DataFrame:
     if twice := [name for name in names if names.count(name) > 1]:
         raise InputError(f"two columns are called {twice[0]!r}, but for what nobody sees")
     return data.set_axis(names, axis=1)
+
+
+def unnamed(data: pd.DataFrame) -> list[bool]:
+    """Tell of each row of a file whether it does not say which statement it is about."""
+    data = _headed(data)
+    name = next((name for name in _FROM["statement"] if name in data), None)
+    return [True] * len(data) if name is None else [not _text(cell) for cell in data[name]]
 
 
 def oddities(data: pd.DataFrame, frame: pd.DataFrame) -> Iterator[str]:
@@ -300,9 +286,9 @@ def oddities(data: pd.DataFrame, frame: pd.DataFrame) -> Iterator[str]:
         if name in read and name not in data:
             yield f"the column {column!r} is not read; if it means {name!r}, rename it"
     if "answer" in frame:
-        yield from _asked_twice(data, frame.set_index(data.index))
+        yield from _asked_twice(data, frame.set_axis(data.index))
         return
-    cells = data.map(lambda cell: whole(str(cell)))
+    cells = data.astype(object).map(lambda cell: whole(str(cell)))
     if {"pair", "item"} & set(data) and (twice := cells.duplicated()).any():
         first = (cells == cells.loc[twice.idxmax()]).all(axis=1).idxmax()
         more = f", as do {twice.sum() - 1} more" if twice.sum() > 1 else ""
@@ -316,9 +302,11 @@ def _asked_twice(data: pd.DataFrame, frame: pd.DataFrame) -> Iterator[str]:
     """Yield a warning if replies without sample numbers are counted as samples of one question."""
     keys = [name for name in _ONE_QUESTION if name in frame]
     keys += ["sample"] if "sample" in data else []
-    # A file may hold anything as the number of a sample, a list too.
-    plain = frame.assign(sample=frame["sample"].map(str)) if "sample" in keys else frame
-    again = plain.duplicated(keys)
+    plain = frame
+    if "sample" in keys and frame["sample"].dtype == object:
+        # A file may hold anything as the number of a sample, a list too.
+        plain = frame.assign(sample=frame["sample"].map(str))
+    again = _again(plain, keys)
     if not again.any():
         return
     row = again.idxmax()
@@ -328,7 +316,7 @@ def _asked_twice(data: pd.DataFrame, frame: pd.DataFrame) -> Iterator[str]:
         str(name)
         for name in frame
         if name not in (*keys, "sample", "says", *columns.of_replies())
-        and frame.loc[same, name].astype(str).map(alike).nunique() > 1
+        and frame.loc[same, name].map(lambda cell: alike(str(cell))).nunique() > 1
     ]
     words = {"decode": "reading", "lang": "language", "probe": "question"}
     alike_in = ", ".join(words.get(name, name) for name in keys)
@@ -343,15 +331,100 @@ def _asked_twice(data: pd.DataFrame, frame: pd.DataFrame) -> Iterator[str]:
     yield f"{which}: counted as several replies about one statement; {cure}"
 
 
+def _again(frame: pd.DataFrame, keys: list[str]) -> pd.Series:
+    """Return which rows are equal, in these columns, to an earlier one; part by part."""
+    found = np.zeros(len(frame), bool)
+    for part in chunks(frame):
+        found[part] = frame[keys].iloc[part].duplicated()
+    return pd.Series(found, frame.index)
+
+
+AT_ONCE = 1 << 16  # rows at most (and a cluster) of a part
+
+
+def chunks(outcomes: pd.DataFrame) -> list[Any]:
+    """Divide the rows of a table into parts of whole clusters, as arrays of their numbers.
+
+    All rows of a statement (of an item, without statements), and of a pair, are in one part, in
+    the order of the table, so that units are the same as those of the whole table. One part if that
+    is not possible.
+    """
+    whole = [slice(None)]
+    item = next((name for name in ("statement", "item") if name in outcomes), None)
+    if len(outcomes) <= AT_ONCE or item is None:
+        return whole
+    own, every = numbered(outcomes[item])
+    if (own < 0).any() or "" in every:
+        return whole
+    group = np.arange(len(every))
+    blocks = _blocks(len(own))
+    if "pair" in outcomes:
+        pair, names = numbered(outcomes["pair"])
+        if "" in names:
+            pair = np.where(pair == list(names).index(""), -1, pair)
+        first = np.full(len(every), -1)
+        for block in reversed(blocks):
+            first[own[block]] = pair[block]
+        if any((first[own[block]] != pair[block]).any() for block in blocks):
+            return whole  # a statement of several pairs
+        group = np.where(first >= 0, first, len(names) + group)
+    group = np.unique(group, return_inverse=True)[1]
+    size = np.zeros(group.max() + 1, np.int64)
+    for block in blocks:
+        size += np.bincount(group[own[block]], minlength=len(size))
+    # Clusters fill a part after the other. Sorted by part, some rows at a time.
+    part_of = ((np.cumsum(size) - size) // AT_ONCE)[group].astype(np.int16)
+    sizes = [np.bincount(part_of[own[block]], minlength=part_of.max() + 1) for block in blocks]
+    ends = np.cumsum(np.sum(sizes, axis=0))
+    place = np.concatenate([[0], ends[:-1]])  # where the next row of each part belongs
+    order = np.empty(len(own), np.int32)
+    for block, count in zip(blocks, sizes, strict=True):
+        part = part_of[own[block]]
+        rows = np.argsort(part, kind="stable")
+        order[np.arange(len(rows)) + np.repeat(place - np.cumsum(count) + count, count)] = (
+            rows + block.start
+        )
+        place += count
+    return np.split(order, ends[:-1])
+
+
+def _blocks(rows: int) -> list[slice]:
+    return [slice(at, at + AT_ONCE) for at in range(0, rows, AT_ONCE)]
+
+
+def part_of(outcomes: pd.DataFrame, rows: Any) -> pd.DataFrame:
+    """Return a part of a table; its categories are those that are in it."""
+    part = outcomes.iloc[rows]
+    for name in ("statement", "item", "pair"):
+        if name in part and part[name].dtype == "category":
+            codes, every = part[name].array.codes, part[name].cat.categories
+            used = np.zeros(len(every) + 1, bool)
+            used[codes] = True  # the last one for the code -1
+            used[-1] = False
+            into = np.where(used, np.cumsum(used) - 1, -1).astype(codes.dtype)[codes]
+            kept = pd.Categorical.from_codes(into, every[used[:-1]])
+            part = part.assign(**{name: pd.Series(kept, part.index, copy=False)})
+    return part
+
+
+def numbered(column: pd.Series) -> tuple[np.ndarray, Collection[str]]:
+    """Return a number for each cell, -1 if it is empty, and the different cells."""
+    if column.dtype == "category":
+        return column.array.codes, column.cat.categories
+    return pd.factorize(column)
+
+
 def _read(data: pd.DataFrame, perplexity: bool) -> pd.DataFrame:
     if external.is_pairs(data.columns):
-        return external.pairs(data, perplexity)
+        return external.pairs(data.astype(object), perplexity)
     if perplexity:
         raise InputError("perplexities are the columns 'pro' and 'anti' of a table of pairs")
     if external.is_choices(data.columns):
-        return external.choices_chosen(data)
+        return external.choices_chosen(data.astype(object))
     pack = packs.load_pack("yesno")
-    if "answer" not in data and not {"story", "sentiment", "stance"}.isdisjoint(data.columns):
+    if "answer" not in data and set(data) >= _WHOLE:
+        return _exported(data)
+    if "answer" not in data and not {"story", "sentiment", "side"}.isdisjoint(data.columns):
         raise InputError(
             "this file has no yes/no answers to score; stories and essays can be scored only in a "
             "run: `genprobe stories` or `essays` with --engine replay --model FILE"
@@ -366,7 +439,24 @@ def _read(data: pd.DataFrame, perplexity: bool) -> pd.DataFrame:
         raise InputError(
             "the file lacks the column 'answer'; run `genprobe judge FILE --judge yesno` first"
         )
-    return _finish(_checked(_rename(data), pack), pack)
+    return _finish(_checked(_rename(data), pack), columns.known(), pack)
+
+
+# What every table of outcomes of replies has; other tables of stories and essays lack the plan.
+_WHOLE = {"request", "statement", "lang", "probe", "sample", "left_out"}
+
+
+def _exported(data: pd.DataFrame) -> pd.DataFrame:
+    """Return outcomes that `score --export` wrote in the types that are declared for them."""
+    known, problems, frame = columns.known(), Problems(), data.copy()
+    kinds = {BOOLEAN: external.truth, NUMBER: _number}
+    for name in (name for name in data if name in known and known[name].kind in kinds):
+        read = functools.partial(kinds[known[name].kind], name)
+        frame[name] = problems.each(frame[name].items(), read)
+    problems.tell()
+    for name in (name for name in data if name not in known):  # an empty cell is missing
+        frame[name] = pd.Series([scalar(cell) for cell in data[name]], data.index, dtype=object)
+    return _finish(frame, known, None, list(dict.fromkeys(frame["probe"].dropna().map(str))))
 
 
 def _checked(frame: pd.DataFrame, pack: packs.Pack) -> pd.DataFrame:
@@ -382,43 +472,49 @@ def _checked(frame: pd.DataFrame, pack: packs.Pack) -> pd.DataFrame:
     frame["lang"] = each("lang", packs.language_code)
     frame["probe"] = each("probe", lambda name: _one_of("probe", name, pack.probes))
     frame["answer"] = each("answer", lambda a: _one_of("answer", a, ANSWERS), empty=True)
-    status = frame["answer"].notna().map({True: "answered", False: "missing"})
-    if "status" in frame:
-        given = each("status", lambda name: _one_of("status", name, STATUS), empty=True)
-        status = given.fillna(status)
-    frame["status"] = status
-    rows_alone = pd.Series([f"row {at}" for at in frame.index], frame.index)
-    frame["statement"] = (
-        frame["statement"].fillna(rows_alone) if "statement" in frame else rows_alone
-    )
+    told = frame["answer"].notna()
+    if "left_out" in frame:
+        reasons = (*UNANSWERED, _COUNTS)
+        given = each("left_out", lambda why: _one_of("left_out", why, reasons), empty=True)
+        left_out = given.astype(object).replace(_COUNTS, "").fillna(told.map(_LEFT_OUT))
+        left_out = left_out if given.dtype != "category" else left_out.astype("category")
+    else:
+        left_out = _mapped(frame["answer"], lambda answer: MISSING if answer is None else "")
+    frame["left_out"] = left_out
+    if "statement" not in frame or frame["statement"].isna().any():
+        rows_alone = pd.Series([f"row {at}" for at in frame.index], frame.index, dtype=object)
+        named = frame["statement"].astype(object) if "statement" in frame else rows_alone
+        frame["statement"] = named.fillna(rows_alone)
     if "role" in frame:
         frame["role"] = each("role", _role, empty=True)
     for column in ("bias_type", "type"):
         if column in frame:
             frame[column] = each(column, lambda v: "+".join(_several(v)), empty=True)
     if "type" in frame:
-        frame["type"] = frame["type"].str.casefold()
+        frame["type"] = _mapped(frame["type"], lambda v: v and v.casefold())
     if "decode" in frame:
         frame["decode"] = each("decode", lambda d: _one_of("decode", d, DECODES))
     for names, number_or_truth in (
         (PROBABILITIES, _number),
-        (("conflict", "refused", "thought_tested"), _truth),
+        (external.TRUTHS, external.truth),
     ):
         for column in names:
             if column in frame:
                 read = functools.partial(number_or_truth, column)
-                frame[column] = problems.each(frame[column].items(), read)
+                frame[column] = _cells(frame[column], read, problems)
     problems.tell()
     if "valid" in frame:
-        known = {str(v): _codes(str(v)) for v in frame["valid"].unique()}
-        frame["valid"] = [
-            known_in(lang, known[str(v)])
-            for v, lang in zip(frame["valid"], frame["lang"], strict=True)
-        ]
+        codes = functools.cache(lambda text: _codes(text))
+        frame["valid"] = _truths(
+            frame["valid"], frame["lang"], lambda v, lang: known_in(lang, codes(str(v)))
+        )
     if "sample" not in frame:
         same = [c for c in _ONE_QUESTION if c in frame]
-        frame["sample"] = frame.groupby(same, dropna=False).cumcount()
+        frame["sample"] = frame.groupby(same, dropna=False, observed=True).cumcount()
     return frame
+
+
+_LEFT_OUT = {True: "", False: MISSING}  # of a row: whether it has an answer -> why it is left out
 
 
 _CODE = re.compile(r"mixed|und|[a-z]{2,3}(-[A-Za-z0-9]+)*")
@@ -437,12 +533,17 @@ _KINDS: set[str | None] = {
 _OURS: dict[str, Callable[[pd.DataFrame], bool]] = {
     # Written by `judge --judge language`: codes, not names of languages.
     "language": lambda data: all(
-        _CODE.fullmatch(cell) for cell in map(_text, data["language"]) if cell
+        _CODE.fullmatch(cell) for cell in _different(data["language"]) if cell
     ),
     "index": lambda data: "subset" in data,  # of SHADES; also pandas's name for row numbers
-    "subset": lambda data: {_text(cell) for cell in data["subset"]} <= _SUBSETS,
-    "kind": lambda data: {_text(cell) for cell in data["kind"]} <= _KINDS,
+    "subset": lambda data: _different(data["subset"]) <= _SUBSETS,
+    "kind": lambda data: _different(data["kind"]) <= _KINDS,
 }
+
+
+def _different(column: pd.Series) -> set[str | None]:
+    """Return the different texts of a column, None for an empty cell."""
+    return set(map(_text, column.cat.categories if column.dtype == "category" else column))
 
 
 def _rename(data: pd.DataFrame) -> pd.DataFrame:
@@ -453,22 +554,69 @@ def _rename(data: pd.DataFrame) -> pd.DataFrame:
         for column, names in _FROM.items()
         if any(name in there for name in names)
     }
-    found: dict[str, list[Any]] = {}
+    found: dict[str, pd.Series] = {}
     for column, name in used.items():
-        cells = data[name].tolist()
         as_it_is = columns.known()[column].kind == VERBATIM or column == "sample"
-        found[column] = cells if as_it_is else [_text(cell) for cell in cells]
+        as_it_is |= column in PROBABILITIES and data[name].dtype == float
+        found[column] = data[name] if as_it_is else _mapped(data[name], _text)
+        if name == "left_out":  # where `status` is empty, the answer says whether it counts
+            found[column] = _mapped(found[column], lambda cell: cell or _COUNTS)
     for name in data.columns:
         if name not in used.values():
-            found[_free(str(name))] = [_scalar(cell) for cell in data[name].tolist()]
-    return pd.DataFrame(found, data.index, dtype=object)
+            found[columns.REPLY.free(str(name))] = _mapped_texts(data[name], scalar)
+    return pd.DataFrame(found, data.index, copy=False)
 
 
-def _scalar(value: Any) -> Any:
-    """Return a cell in a form that scores can be split by: texts that look alike become equal."""
-    if isinstance(value, str):
-        return alike(value) or None
-    return canonical(value) if isinstance(value, list | dict) else value
+def sorted_categories(column: pd.Series) -> pd.Series:
+    """Return a column of categories with those sorted."""
+    texts = column.cat.categories
+    order = np.argsort(texts.to_numpy(object), kind="stable")
+    codes = column.array.codes
+    if not np.array_equal(order, np.arange(len(order))):
+        rank = np.append(np.argsort(order), -1).astype(codes.dtype)
+        codes = _at(rank, codes)
+    kept = pd.Index(texts.to_numpy(object)[order], dtype="str")
+    return pd.Series(pd.Categorical.from_codes(codes, kept), column.index, copy=False)
+
+
+def _mapped(column: pd.Series, read: Callable[[Any], Any]) -> pd.Series:
+    """Apply `read`, which returns texts, to each cell; to each different one if cells have a type.
+
+    Cells of a type (`files.frames`) become categories.
+    """
+    if column.dtype == object or column.dtype == "str":
+        values = column.tolist() if column.dtype == object else cells_of(column)
+        return pd.Series([read(value) for value in values], column.index, dtype=object)
+    codes, every = numbered(column)
+    values = [*map(read, pd.Index(every).tolist()), read(None)]  # the last one for the code -1
+    into, texts = pd.factorize(np.array(values, dtype=object))
+    if column.dtype != "category" or not np.array_equal(into, [*range(len(every)), -1]):
+        codes = _at(into.astype(np.min_scalar_type(-max(1, len(texts)))), codes)
+    kept = pd.Index(texts, dtype=object)
+    return pd.Series(pd.Categorical.from_codes(codes, kept), column.index, copy=False)
+
+
+def _at(values: np.ndarray, *codes: np.ndarray) -> np.ndarray:
+    """Look up the value of each row by its codes, some rows at a time."""
+    found = np.empty(len(codes[0]), values.dtype)
+    for block in _blocks(len(found)):
+        found[block] = values[tuple(code[block] for code in codes)]
+    return found
+
+
+def _mapped_texts(column: pd.Series, read: Callable[[Any], Any]) -> pd.Series:
+    """Apply `read` to each cell, unless the cells are numbers or truth values."""
+    return _mapped(column, read) if column.dtype in (object, "category", "str") else column
+
+
+def _truths(one: pd.Series, other: pd.Series, read: Callable[[Any, Any], bool | None]) -> pd.Series:
+    """Return what `read` says of two cells of each row: true, false, or None for neither."""
+    a, of_one = numbered(one)
+    b, of_other = numbered(other)
+    said = {True: 1, False: 0, None: -1}
+    every = [[said[read(x, y)] for y in (*of_other, None)] for x in (*of_one, None)]
+    found = _at(np.array(every, np.int8), a, b)
+    return pd.Series(pd.arrays.BooleanArray(found == 1, found < 0), one.index)
 
 
 def _each(
@@ -479,17 +627,37 @@ def _each(
     A problem is reported for the first row with that text. empty: the cell may be empty.
     """
     values: dict[str | None, str | None] = {}
-    texts = column.tolist()
-    for at, value in zip(column.index, texts, strict=True):
-        if value in values:
-            continue
-        values[value] = None
-        with problems.at(at):
+    codes, texts = numbered(column)
+    for code, value in enumerate([*texts, None]):
+        try:
             if value is not None:
                 values[value] = read(value)
-            elif not empty:
+            elif not empty and (codes < 0).any():
                 raise InputError(f"{column.name!r} is empty")
-    return pd.Series([values[text] for text in texts], column.index, dtype="str")
+        except InputError as error:
+            here = codes == (code if value is not None else -1)
+            problems.add(column.index[[here.argmax()]].tolist()[0], str(error))
+    found = _mapped(column, values.get)
+    return found if column.dtype == "category" else found.astype("str")
+
+
+def _cells(
+    column: pd.Series, read: Callable[[Any, Any], Any], problems: Problems
+) -> Sequence[Any] | pd.Series:
+    """Return `read(value, row)` of each cell of a column, noting its problems."""
+    if column.dtype == float:
+        return column
+    if column.dtype != "category":
+        return problems.each(column.items(), read)
+    codes, texts = numbered(column)
+    values = []
+    for code, text in enumerate([*texts, None]):
+        try:
+            values.append(read(text, None))
+        except InputError:
+            values.append(None)
+            problems.each(((row, text) for row in column.index[codes == code].tolist()), read)
+    return _at(np.array(values, dtype=object), codes)
 
 
 def _text(value: Any) -> str | None:
@@ -498,6 +666,8 @@ def _text(value: Any) -> str | None:
         return alike(whole(value)) or None
     if isinstance(value, list | tuple):
         return str(list(value)) if value else None
+    if isinstance(value, float):
+        return cell_text(value) or None
     return None if pd.isna(value) else str(value)
 
 
@@ -549,62 +719,83 @@ def _role(text: str) -> str:
     raise registry.unknown("role", text, ["original", "contrast", "unrelated"])
 
 
-_TRUTH = {"true": True, "yes": True, "1": True, "1.0": True}
-_TRUTH |= {"false": False, "no": False, "0": False, "0.0": False}
-
-
 def _number(column: str, value: Any, row: int) -> float:
     return external.number(value, column, row)
 
 
-def _truth(column: str, value: Any, row: int) -> bool | None:
-    text = _text(value)
-    if text is not None and text.lower() not in _TRUTH:
-        raise InputError(f"row {row}: {column} is {text[:40]!r}, neither true nor false")
-    return None if text is None else _TRUTH[text.lower()]
+def _finish(
+    frame: pd.DataFrame,
+    known: Mapping[str, Column],
+    pack: packs.Pack | None,
+    probes: Sequence[str] = (),
+) -> pd.DataFrame:
+    """Add the derived columns; give the table the order and types that all tables have.
 
-
-def _finish(frame: pd.DataFrame, pack: packs.Pack) -> pd.DataFrame:
-    """Add the derived columns; give the table the order and types that all tables have."""
-    for name in frame["probe"].unique() if "probe" in frame else ():
-        _one_of("probe", name, pack.probes)
+    known: the columns that are not the data's. pack: defines what an answer means; None if nothing
+    was asked about one. probes: the names of its questions without a pack, in their order.
+    """
     if not len(frame):
         raise InputError("there are no rows to make a table of")
-    frame["measures"] = frame["probe"].map({p.name: p.measures for p in pack.probes.values()})
-    frame["when"] = frame["probe"].map({p.name: p.when for p in pack.probes.values()})
-    if "answer" in frame:
-        clear = frame["answer"].isin(("yes", "no"))
-        frame["says"] = (frame["answer"] == frame["when"]).astype("boolean").mask(~clear)
+    if pack:
+        probes = list(pack.probes)
+        for name in frame["probe"].unique():
+            _one_of("probe", name, probes)
+        for column in ("measures", "when"):
+            said = {name: getattr(probe, column) for name, probe in pack.probes.items()}
+            frame[column] = _mapped(frame["probe"], said.get)
+        if "answer" in frame:
+            frame["says"] = _truths(
+                frame["answer"],
+                frame["when"],
+                lambda answer, when: answer == when if answer in ("yes", "no") else None,
+            )
     if "refused" not in frame and "kind" in frame:
-        known = frame["kind"].notna()
-        frame["refused"] = frame["kind"].isin(("refusal", "filter")).astype("boolean").mask(~known)
+        kind = frame["kind"].notna()
+        frame["refused"] = frame["kind"].isin(("refusal", "filter")).astype("boolean").mask(~kind)
     if "reply_language" in frame:
         frame["in_language"] = in_language(frame["reply_language"], frame["lang"])
-    known = columns.known()
     extra = [c for c in frame.columns if c not in known]
-    frame = frame[[*(c for c in known if c in frame), *extra]].copy()
-    for column in frame.columns.intersection(list(known)):
-        kind = known[column].kind
-        if kind == BOOLEAN:
-            frame[column] = frame[column].astype("boolean")
-        elif kind == NUMBER:
-            try:
-                frame[column] = pd.to_numeric(frame[column])
-            except (ValueError, TypeError) as error:
-                raise InputError(f"the column {column!r} is not of numbers ({error})") from None
-        elif column != "sample":
-            read = _verbatim if kind == VERBATIM else _text
-            texts = [read(value) for value in frame[column].tolist()]
-            frame[column] = pd.Series(texts, frame.index, dtype="str")
-    for name in extra:
-        frame[name] = pd.Series(external.one_kind([whole(v) for v in frame[name]]), frame.index)
-        frame[name] = frame[name].infer_objects()
+    ours = {c: _typed(frame[c], column.kind) for c, column in known.items() if c in frame}
+    ours["left_out"] = _filled(ours["left_out"])
+    ours |= {name: _free(frame[name]) for name in extra}
+    frame = pd.DataFrame(ours, frame.index, copy=False)
     # In the order of the pack, not alphabetical.
-    frame["probe"] = pd.Categorical(frame["probe"], list(pack.probes))
-    if "decode" in frame:
-        found = [d for d in frame["decode"].unique() if d not in DECODES and not pd.isna(d)]
-        frame["decode"] = pd.Categorical(frame["decode"], [*DECODES, *sorted(found)])
+    for column, order in (("probe", probes), ("decode", DECODES)):
+        if column in frame:
+            found = [v for v in frame[column].unique() if v not in order and not pd.isna(v)]
+            frame[column] = pd.Categorical(frame[column], [*order, *sorted(found)])
     return frame
+
+
+def _typed(column: pd.Series, kind: str) -> pd.Series:
+    """Return a column in the type that is declared for it."""
+    if kind == BOOLEAN:
+        return column.astype("boolean")
+    if kind == NUMBER:
+        try:
+            return pd.to_numeric(column.astype(object) if column.dtype == "category" else column)
+        except (ValueError, TypeError) as error:
+            raise InputError(f"the column {column.name!r} is not of numbers ({error})") from None
+    if column.name == "sample":  # a file may hold anything as the number of a sample, a list too
+        return column.map(scalar) if column.dtype == object else column
+    read = _verbatim if kind == VERBATIM else _text
+    found = _mapped(column, read)
+    return found if column.dtype == "category" else found.astype("str")
+
+
+def _filled(column: pd.Series) -> pd.Series:
+    """Return the column `left_out`, in which no cell is empty."""
+    return (
+        _mapped(column, lambda why: why or "") if column.dtype == "category" else column.fillna("")
+    )
+
+
+def _free(column: pd.Series) -> pd.Series:
+    """Return a column of the data, of values of one kind."""
+    if column.dtype == object:
+        found = pd.Series(external.one_kind([whole(v) for v in column]), column.index)
+        return found.infer_objects()
+    return _mapped_texts(column, whole)
 
 
 def in_language(reply: pd.Series, lang: pd.Series) -> pd.Series:
@@ -614,10 +805,13 @@ def in_language(reply: pd.Series, lang: pd.Series) -> pd.Series:
     pt-BR). For Chinese the script does: a Simplified reply to a
     Traditional question is in another language, and the judge recognises texts that are in both.
     """
-    told = reply.notna() & ~reply.isin(("und", "mixed"))
-    bare_reply, bare_lang = (codes.astype("object").map(_bare) for codes in (reply, lang))
-    second = lang.astype("object").map(lambda code: _bare(str(code).partition("-x-")[2]))
-    return ((bare_reply == bare_lang) | (bare_reply == second)).astype("boolean").mask(~told)
+    return _truths(reply, lang, _alike)
+
+
+def _alike(reply: Any, lang: Any) -> bool | None:
+    if not isinstance(reply, str) or reply in ("und", "mixed"):
+        return None
+    return _bare(reply) in (_bare(lang), _bare(str(lang).partition("-x-")[2]))
 
 
 def _bare(code: Any) -> Any:

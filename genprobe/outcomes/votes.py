@@ -4,11 +4,11 @@ from __future__ import annotations
 
 import re
 from collections.abc import Iterable, Iterator, Sequence
-from pathlib import Path
 
 from genprobe.errors import InputError
 from genprobe.files import Row
 from genprobe.files.cells import cell_text
+from genprobe.files.rows import Table
 from genprobe.resources import packs
 from genprobe.text.display import alike
 
@@ -34,7 +34,7 @@ def column(there: Sequence[str], name: str) -> str | None:
     return next((plain[known] for known in COLUMNS[name] if known in plain), None)
 
 
-def read(path: str | Path, rows: Iterable[tuple[int, Row]]) -> Iterator[Row]:
+def read(path: str | Table, rows: Iterable[tuple[int, Row]]) -> Iterator[Row]:
     """Read answers: item, reviewer, question, answer (lower case, or empty), lang, again.
 
     again: whether the answer repeats an earlier one.

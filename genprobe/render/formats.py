@@ -13,7 +13,7 @@ import json
 import re
 from collections.abc import Iterable, Mapping, Sequence
 from html import escape as escape_html
-from typing import Any
+from typing import TYPE_CHECKING, Any
 
 from genprobe import metrics
 from genprobe.files import escape
@@ -34,18 +34,25 @@ from genprobe.render.grid import (
 from genprobe.resources import registry
 from genprobe.text.display import clean, label, pad, shorten, wide
 
+if TYPE_CHECKING:
+    from genprobe.render.findings import Finding
+
 FORMATS = ("table", "csv", "json", "markdown", "latex", "latex-marked")
 WIDTH = 100
 _GAP = "  "
 
 
-def render(scores: Sequence[Score], form: str, width: int = WIDTH) -> str:
+def render(
+    scores: Sequence[Score], form: str, width: int = WIDTH, finding: Finding | None = None
+) -> str:
     """Write scores in one of `FORMATS`, ending in a newline.
 
-    width: columns of the terminal. Raises InputError for an unknown format.
+    width: columns of the terminal. finding: what they show; its sentences stand below a table (for
+    JSON: `ranked`), and CSV has none. Raises InputError for an unknown format.
     """
     if form not in FORMATS:
         raise registry.unknown("format", form, list(FORMATS))
+    told = finding.lines if finding else []
     if form == "json":
         rows = ",\n".join(score.to_json() for score in scores)
         return f"[\n{rows}\n]\n" if scores else "[]\n"
@@ -54,28 +61,33 @@ def render(scores: Sequence[Score], form: str, width: int = WIDTH) -> str:
     if form in ("latex", "latex-marked"):
         from genprobe.render.latex import latex
 
-        return latex(scores, marked=form == "latex-marked")
+        return latex(scores, marked=form == "latex-marked", told=told)
     if not scores:
         return "no scores\n"
     if form == "markdown":
-        return markdown(scores)
+        return markdown(scores, told)
     parts = parts_of(scores)
     lines = [line for part in parts for line in _table(part, width)]
     columns = [column for part in parts for column in grid(part)[1]]
-    return "\n".join([*lines, *notes_below(scores, columns)]) + "\n"
+    return "\n".join([*lines, *notes_below(scores, columns), *told]) + "\n"
 
 
-def ranked(scores: Sequence[Score], rankings: Sequence[Mapping[str, Any]]) -> str:
-    """Write compared scores and the rankings of the models as one JSON object.
+def ranked(
+    scores: Sequence[Score],
+    rankings: Sequence[Mapping[str, Any]],
+    finding: Finding | None = None,
+) -> str:
+    """Write compared scores, what they show and the rankings of the models as one JSON object.
 
-    `rankings` lists the ranking of every cell. If there is only one, its keys also stand at the top
-    level of the object.
+    finding: the sentences (`findings.Finding.json`), or null. rankings: the ranking of every cell;
+    if there is only one, its keys also stand at the top level of the object.
     """
     only: dict[str, Any] = {"ranking": None}
     if len(rankings) == 1:
         only = dict(rankings[0])
     rows = ",\n".join(score.to_json() for score in scores)
-    head = json.dumps({**only, "rankings": list(rankings)}, ensure_ascii=True)
+    said = finding.json if finding else None
+    head = json.dumps({**only, "finding": said, "rankings": list(rankings)}, ensure_ascii=True)
     return f'{head[:-1]}, "scores": [\n{rows}\n]}}\n'
 
 
@@ -122,9 +134,12 @@ def _cells(scores: Sequence[Score], width: int) -> tuple[str, list[list[list[str
 _MARKS = re.compile(r"([\\`*_<>|#~]|\](?=[(\[:]))")
 
 
-def markdown(scores: Sequence[Score]) -> str:
-    """Write the same table as for a terminal in GitHub's Markdown; any text in names is escaped."""
-    lines: list[str] = []
+def markdown(scores: Sequence[Score], told: Sequence[str] = ()) -> str:
+    """Write the same table as for a terminal in GitHub's Markdown; any text in names is escaped.
+
+    told: sentences that stand above it.
+    """
+    lines = [f"{marked(clean(line))}.\n".replace("..", ".") for line in told]
     for part in parts_of(scores):
         head, blocks = _cells(part, 1 << 20)  # so wide that there is only one block
         lines += [f"**{marked(head)}**", ""] if head else []
@@ -222,7 +237,7 @@ font-variant-numeric:tabular-nums}
 </style>"""
 
 
-def html(scores: Sequence[Score]) -> str:
+def html(scores: Sequence[Score], finding: Finding | None = None) -> str:
     """Write the same table as for a terminal in HTML, for a notebook; any text is escaped."""
     if not scores:
         return "<p>no scores</p>"
@@ -233,11 +248,17 @@ def html(scores: Sequence[Score]) -> str:
     columns = [column for part in parts.values() for column in grid(part)[1]]
     notes, signatures = notes_below(scores, columns), signatures_of(scores)
     body += [f"<p>{_text(note)}</p>" for note in notes[: len(notes) - len(signatures)]]
+    body += [f"<p>{_text(line)}</p>" for line in (finding.lines if finding else ())]
     body += [
         f"<details><summary>Signature of {_text(what)}</summary><code>{_text(text)}</code>"
         "</details>"
         for what, text in signatures
     ]
+    return boxed(body)
+
+
+def boxed(body: Sequence[str]) -> str:
+    """Put lines of HTML into a notebook, with the style of its tables."""
     return "\n".join([f'<div class="genprobe">{_STYLE}', *body, "</div>"])
 
 
@@ -248,8 +269,7 @@ def html_facts(title: str, facts: Mapping[str, str]) -> str:
         "</td></tr>"
         for name, value in facts.items()
     )
-    head = f'<div class="genprobe">{_STYLE}<table><caption>{_text(title)}</caption>'
-    return "\n".join([head, *rows, "</table></div>"])
+    return boxed([f"<table><caption>{_text(title)}</caption>", *rows, "</table>"])
 
 
 def _html_table(scores: Sequence[Score]) -> list[str]:

@@ -10,14 +10,11 @@ import itertools
 from collections import Counter
 from collections.abc import Iterable, Sequence
 from dataclasses import dataclass
-from typing import TYPE_CHECKING
+from typing import Protocol
 
 from genprobe import metrics
 from genprobe.records import JSON, Score
 from genprobe.text.display import clean, short_name
-
-if TYPE_CHECKING:
-    from genprobe.runs.spec import Spec
 
 NOTHING = "–"  # printed where there was nothing to count
 
@@ -30,8 +27,17 @@ def parts_of(scores: Sequence[Score]) -> list[list[Score]]:
     return list(parts.values())
 
 
-def model_names(specs: Iterable[Spec]) -> dict[tuple[str, str], str]:
-    """Return a unique name for display of each model and revision (`Spec.who`).
+class Named(Protocol):
+    """What has a model with its revision, and the name of a checkpoint, if it is one."""
+
+    @property
+    def who(self) -> tuple[str, str]: ...
+    @property
+    def checkpoint(self) -> str: ...
+
+
+def model_names(specs: Iterable[Named]) -> dict[tuple[str, str], str]:
+    """Return a unique name for display of each model and revision.
 
     A name is the last part of a path or hub id (the last two parts if several models share the
     last). It ends with the name of the checkpoint, if it has one, or else, if the model has several
@@ -98,6 +104,23 @@ def readers_text(score: Score | None) -> str:
     if score is None or score.readings is None:
         return ""
     return NOTHING.join(map(_percent, score.band)) if score.band else NOTHING
+
+
+# Columns of the cells -> how a caption names them.
+_COLUMNS = {"lang": "language", "probe": "question", "decode": "reading"}
+
+
+def titled(metric: str) -> str:
+    """Name a measure and say what it is."""
+    title = metrics.shown(metric).title
+    return f"{metric}: {title}" if title != metric else metric
+
+
+def by(columns: Sequence[str]) -> str:
+    """Say by which columns figures are grouped, as the end of a caption; empty for none."""
+    names = [_COLUMNS.get(name, clean(name).replace("_", " ")) for name in columns]
+    *first, last = names or [""]
+    return f", by {', '.join(first)}{' and ' if first else ''}{last}" if names else ""
 
 
 Cell = tuple[tuple[str, JSON], ...]

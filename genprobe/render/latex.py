@@ -17,12 +17,14 @@ from genprobe.render.grid import (
     Column,
     alike,
     bounds_text,
+    by,
     grid,
     interval_text,
     notes_below,
     parts_of,
     readers_text,
     signatures_of,
+    titled,
     value_text,
 )
 from genprobe.text.display import clean, label, shorten
@@ -63,6 +65,7 @@ _SHOWN = 12  # code points that pdfTeX prints of a text in another script
 _FOOT = (0.5, 0.7, 0.9)  # a table wider than these shares of the page gets a smaller font size
 _WIDEST = 128  # characters that fit in a row, in the smallest font size
 _LONGEST_FLOAT = 50  # most rows of a float
+_NAMED = 4  # most measures that a caption names
 
 
 def tex(text: str) -> str:
@@ -89,9 +92,14 @@ def _elsewhere(text: str) -> str:
     return rf"\ifdefined\Umathchar {text}\else {codes}{more}\fi{{}}"
 
 
+def slug(names: Sequence[str]) -> str:
+    """Make a label or file name of names."""
+    return re.sub(r"[^a-z0-9]+", "-", "-".join(names).lower()).strip("-")
+
+
 def short(signature: str) -> str:
     """Shorten a signature to its most important fields and a hash of the whole signature."""
-    asked = ("metric", "command", "model", "pack", "data", "decode", "version", "file")
+    asked = ("metric", "command", "model", "pack", "data", "decode", "version", "file", "rows")
     fields = [part for part in signature.split("|") if part.partition(":")[0] in asked]
     return "|".join([*fields, f"~{digest(signature, 8)}"])
 
@@ -102,18 +110,20 @@ def latex(
     name: str = "",
     across: Sequence[str] = (),
     marked: bool = False,
+    told: Sequence[str] = (),
 ) -> str:
     """Write scores as LaTeX tables (package booktabs), each a float with a caption and notes.
 
-    title: a phrase for the caption. name: for the `tab:` label. across: columns of the cells whose
+    title: a phrase for the caption, name: for the `tab:` label; else both say which measures these
+    are, and by which columns. across: columns of the cells whose
     values become groups of table columns, if there are several values. marked: mark values nearest
-    to and furthest from one half (`_marked`). Notes have short signatures; the whole signatures are
-    in comments.
+    to and furthest from one half (`_marked`). told: sentences, which become the first notes. Notes
+    have short signatures; the whole signatures are in comments.
     """
     if not scores:
         return "% no scores\n"
     return "\n".join(
-        _latex(part, title, name and f"{name}{f'-{at}' if at else ''}", across, marked)
+        _latex(part, title, name and f"{name}{f'-{at}' if at else ''}", across, marked, told)
         for at, part in enumerate(parts_of(scores))
     )
 
@@ -133,7 +143,12 @@ class _Strip:
 
 
 def _latex(
-    scores: Sequence[Score], title: str, name: str, across: Sequence[str], marked: bool
+    scores: Sequence[Score],
+    title: str,
+    name: str,
+    across: Sequence[str],
+    marked: bool,
+    told: Sequence[str],
 ) -> str:
     names = list(scores[0].by)
     several = [n for n in names if len({str(s.by[n]) for s in scores}) > 1]
@@ -157,7 +172,13 @@ def _latex(
     ]
     one = {n: label(scores[0].by[n]) for n in fixed}
     about = [f"{tex(n)} {tex(of)}" for n, of in one.items() if not title.endswith(f": {of}")]
-    caption = ", ".join([tex(title or "Scores"), *about]) + "."
+    measures = list(dict.fromkeys(s.metric for s in scores))
+    if not title:
+        more = f" and {len(measures) - _NAMED} more" if len(measures) > _NAMED else ""
+        title = ", ".join(measures[:_NAMED]) + more if measures[1:] else titled(measures[0])
+        title += f"{by([*rows, *heads])}, with 95 % intervals"
+    name = name or slug([*measures[:_NAMED], *rows, *heads])
+    caption = ", ".join([tex(title), *about]) + "."
     floats: list[str] = []
     for shown in _floats(stub, blocks):
         for at in range(0, len(lines), _LONGEST_FLOAT):
@@ -167,14 +188,20 @@ def _latex(
                 _float(
                     [_Strip(s.group, s.head, s.align, s.cells[part]) for s in shown],
                     caption if first else caption[:-1] + " (continued).",
-                    rf"\label{{tab:{name}}}" if name and first else "",
-                    _notes_tex(scores, marked),
+                    rf"\label{{tab:{name}}}" if first else "",
+                    [
+                        *(tex(f"{line}.".replace("..", ".")) for line in told),
+                        *notes_tex(scores, marked),
+                    ],
                 )
             )
-    comments = [
-        f"% {short(text)} is {text}" for text in dict.fromkeys(clean(s.signature) for s in scores)
-    ]
-    return "\n".join([r"% needs \usepackage{booktabs}", *comments, *floats]) + "\n"
+    return "\n".join([r"% needs \usepackage{booktabs}", *comments(scores), *floats]) + "\n"
+
+
+def comments(scores: Sequence[Score]) -> list[str]:
+    """Write the whole signatures of a table as comments, with the short ones of its notes."""
+    whole = dict.fromkeys(clean(score.signature) for score in scores)
+    return [f"% {short(text)} is {text}" for text in whole]
 
 
 def _strips(
@@ -288,7 +315,7 @@ def _float(strips: Sequence[_Strip], caption: str, label: str, notes: Sequence[s
     )
 
 
-def _notes_tex(scores: Sequence[Score], marked: bool) -> list[str]:
+def notes_tex(scores: Sequence[Score], marked: bool = False) -> list[str]:
     """Write the notes below a table, with the total n of every metric and short signatures."""
     columns = grid(scores)[1]
     totals: dict[int, list[str]] = {}
@@ -305,11 +332,11 @@ def _notes_tex(scores: Sequence[Score], marked: bool) -> list[str]:
     if marked and any(score.metric in preference.HALVES for score in scores):
         notes.insert(0, "Bold: nearest to one half (no preference); underlined: furthest from it.")
     signs = [
-        rf"Signature of {tex(what)}: \texttt{{{_breakable(short(text))}}}." for what, text in told
+        rf"Signature of {tex(what)}: \texttt{{{breakable(short(text))}}}." for what, text in told
     ]
     return [*map(tex, notes[: len(notes) - len(told)]), tex(f"In all, {counted}."), *signs]
 
 
-def _breakable(signature: str) -> str:
+def breakable(signature: str) -> str:
     """Write a signature as LaTeX that may break the line after each field."""
     return tex(signature).replace(r"\textbar{}", r"\textbar{}\allowbreak{}")

@@ -43,5 +43,5 @@ class Run(run.Run):
         return table.outcomes(self)
 
     def scores(self) -> Scores:
-        """Read the scores of the last `genprobe score`. Raises RunError if there are none."""
+        """Read the scores that were saved. Raises RunError if there are none."""
         return Scores(super().scores())

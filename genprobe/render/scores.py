@@ -10,14 +10,20 @@ from genprobe.records import Score
 if TYPE_CHECKING:
     import pandas as pd
 
+    from genprobe.render.findings import Finding
+
 
 class Scores(list[Score]):
     """A list of scores that displays as a table; `frame()` converts it to pandas.
 
-    rankings: the rankings of `compare`, one per cell, as `compare -f json` prints them; else empty.
+    rankings: the rankings of `compare`, one per cell, as `compare -f json` prints them; None
+    unless models were compared. finding: what `compare` of models shows, in sentences; else None.
+    wide: display the values of the last column side by side (render/wide.py).
     """
 
-    rankings: Sequence[Mapping[str, Any]] = ()
+    rankings: Sequence[Mapping[str, Any]] | None = None
+    finding: Finding | None = None
+    wide: bool = False
 
     def frame(self) -> pd.DataFrame:
         """Make a table with one row per score.
@@ -48,15 +54,21 @@ class Scores(list[Score]):
                 table[name] = table[name].infer_objects()
         return table
 
-    def __repr__(self) -> str:
-        from genprobe.render import formats
+    def render(self, form: str = "table", width: int = 100) -> str:
+        """Write the scores in a format of `render.formats.FORMATS`. width: of the terminal."""
+        from genprobe.render import formats, wide
 
-        return formats.render(self, "table").rstrip()
+        return (wide if self.wide else formats).render(self, form, width, self.finding)
+
+    def __repr__(self) -> str:
+        return self.render().rstrip()
 
     def _repr_html_(self) -> str:
-        from genprobe.render import formats
+        from genprobe.render import formats, wide
 
-        return formats.html(self)
+        if self.wide:
+            return wide.html(self, self.finding.lines if self.finding else ())
+        return formats.html(self, self.finding)
 
 
 _NONE = Score("", {}, None, None, None, 0, {}, None, "")

@@ -10,9 +10,11 @@ from __future__ import annotations
 
 import base64
 import hashlib
+import math
+import re
 from collections.abc import Mapping, Sequence
 from pathlib import Path
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING
 
 from genprobe.errors import Caution, InputError
 from genprobe.files import disk
@@ -24,6 +26,7 @@ if TYPE_CHECKING:
     from genprobe.records import Score
     from genprobe.report.sections import Section
     from genprobe.report.sources import Source
+    from genprobe.resources.page import Words
 
 HERE = Path(__file__).parent
 
@@ -34,23 +37,17 @@ def build(
     *,
     redact: bool | str = False,
     reviewed: str | Path | None = None,
+    page_lang: str = "en",
     note: Note = quiet,
 ) -> Path:
     """Write the report of run folders to the file `out`, which is replaced as a whole.
 
-    redact: leave out statements, prompts, replies and evidence, and name items and bias types by a
-    hash; a text is its salt, which is else drawn for this page (`sources.salt`). reviewed: a table
-    made by `review import`; the rates that it corrects come first, both corrected and as measured.
-    note: called with cautions about the figures, and with reviews that are not used.
-
-    Returns `out` as a path. Raises InputError or RunError if a folder is not a run or cannot be
-    read, or if `out` is not the name of a page or cannot be written.
+    The other arguments, and what is raised, as in `render`. Returns `out` as a path. Raises
+    InputError also if it is not the name of a page, or cannot be written.
     """
     out = Path(out)
     check(out)
-    if not folders:
-        raise InputError("a report needs a run folder")
-    page = render(folders, redact=redact, reviewed=reviewed, note=note)
+    page = render(folders, redact=redact, reviewed=reviewed, page_lang=page_lang, note=note)
     disk.replace(out, [page], encoding="utf-8")
     return out
 
@@ -70,70 +67,99 @@ def render(
     *,
     redact: bool | str = False,
     reviewed: str | Path | None = None,
+    paper: str | Path | None = None,
+    page_lang: str = "en",
     note: Note = quiet,
 ) -> str:
     """Return the page as text.
 
-    Arguments and errors as in `build`.
+    redact: leave out statements, prompts, replies and evidence, and name items and bias types by a
+    hash; a text is its salt, which is else drawn for this page (`sources.salt`). reviewed: a table
+    made by `review import`; the rates that it corrects come first, both corrected and as measured.
+    paper: a folder into which methods and wide tables for a paper are written (methods.py).
+    page_lang: the language of the page's own words, a file of prompts/page. note: called with
+    cautions about the figures, and with reviews that are not used. Raises InputError or RunError
+    if a folder is not a run or cannot be read.
     """
     from genprobe._version import __version__
-    from genprobe.report import sources, tables, words
+    from genprobe.report import first, local, methods, sources, speech, tables, words
     from genprobe.report.corrected import of_review
     from genprobe.report.sections import Sections
+    from genprobe.resources import page as own
 
+    if not folders:
+        raise InputError("a report needs a run folder")
+    said, english = own.load(page_lang), own.load(own.ENGLISH)
     salt = sources.salt(redact)
     runs = sources.load(folders, salt)
-    sections = Sections(runs, bool(redact))
+    sections = Sections(runs, bool(redact), None if reviewed is None else Path(reviewed))
     main, behind = sections.made()
-    rates = []
+    whole: list[Score] = []
+    each: list[Score] = []
     if reviewed is not None:
-        main = [sections.reviewed(of_review(runs, Path(reviewed))), *main]
-        rates = of_review(runs, Path(reviewed), whole=True)
+        each = of_review(runs, Path(reviewed))
+        whole = of_review(runs, Path(reviewed), whole=True)
+        main = [sections.corrected(each), *main]
+    why = [line for lines in sections.why.values() for line in lines]
+    finding = first.finding(runs, sections.differences, sections.splits, whole, why)
     scores = _scores([*main, *behind])
     cautions = words.cautions(runs)
     facts = [words.fact(run) for run in runs]
-    replies, styles, scripts = _inlined(runs, salt)
-    page = _template().render(
-        title=words.title(runs),
-        facts=facts,
-        told=words.told(facts),
-        languages=sources.languages(runs),
-        questions=words.questions(runs),
-        notes=words.notes(runs),
-        unchecked=words.unchecked(runs),
-        findings={**words.ranked(runs), **words.findings(runs, rates)},
-        cautions=cautions,
-        main=main,
-        behind=behind,
-        series=sections.series,
-        reasons=words.reasons_of(scores),
-        losses=[(run.title, run.status, run.failures) for run in runs],
-        signatures=words.signatures(scores, bool(redact)),
-        figures=[tables.Line(score) for score in scores],
-        definitions=words.definitions([s.metric for s in scores if s.metric not in ("a", "b")]),
-        redact=bool(redact),
-        replies=replies,
-        version=__version__,
-        styles=styles,
-        scripts=scripts,
-        policy=policy(styles, scripts),
+    replies, styles, scripts = _inlined(runs, salt, said)
+    if said.translated:
+        styles.append(speech.style(said))
+    page = (
+        speech.environment(said)
+        .get_template("page.html")
+        .render(
+            t=said,
+            english=english,
+            finding=finding,
+            shown_finding=local.finding(said, runs, sections.differences, whole, finding)
+            if said.translated
+            else finding,
+            # The picture shows another measure where the title's is no main one.
+            own_measure=local.measure(said, finding.measure)
+            if said.translated and any(finding.measure in run.table.main for run in runs)
+            else "",
+            native=local.native,
+            direction=sources.direction,
+            as_asked=words.as_asked(runs),
+            shown=first.SHOWN,
+            picture=first.picture(runs, finding, sections.series, [*whole, *each]),
+            quotes=[] if redact else first.quotes(runs, finding),
+            facts=facts,
+            told=words.told(facts),
+            languages=sources.languages(runs),
+            questions=words.questions(runs),
+            notes=words.notes(runs),
+            unchecked=words.unchecked(runs),
+            cautions=cautions,
+            main=main,
+            behind=behind,
+            series=sections.series,
+            reasons=words.reasons_of(scores),
+            losses=[(run.title, run.status, run.failures) for run in runs],
+            signatures=words.signatures(scores, bool(redact)),
+            paper=methods.markdown(
+                methods.paragraph(runs, finding.notes), methods.main_scores(runs)
+            ),
+            figures=[tables.Line(score) for score in scores],
+            definitions=words.definitions([s.metric for s in scores if s.metric not in ("a", "b")]),
+            redact=bool(redact),
+            replies=replies,
+            version=__version__,
+            styles=styles,
+            scripts=scripts,
+            policy=policy(styles, scripts),
+        )
     )
     _warn(runs, cautions, reviewed is not None, note)
+    if paper is not None:
+        for path in methods.write(Path(paper), runs, finding.notes):
+            note(f"text: {path}")
     # Models sometimes produce lone surrogates, which UTF-8 cannot encode.
     return page.lstrip().encode("utf-8", "replace").decode("utf-8")
-
-
-def _template() -> Any:
-    import jinja2
-
-    environment = jinja2.Environment(
-        loader=jinja2.FileSystemLoader(HERE),
-        autoescape=True,
-        trim_blocks=True,
-        lstrip_blocks=True,
-        undefined=jinja2.StrictUndefined,
-    )
-    return environment.get_template("page.html")
 
 
 def _warn(
@@ -145,7 +171,7 @@ def _warn(
             note(Caution(f"{name}: {line}"))
     cure = "--reviewed FILE shows the corrected rates"
     for run in () if reviewed else runs:
-        if run.judges.keys() != run.run.judges().keys():
+        if any(name.startswith("reviewed-") for name in run.run.judges()):
             note(Caution(f"{run.title}: people have reviewed replies; {cure}"))
 
 
@@ -172,20 +198,33 @@ def _scores(sections: Sequence[Section]) -> list[Score]:
     return list(found.values())
 
 
-def _inlined(runs: Sequence[Source], salt: str) -> tuple[Markup, list[str], list[str]]:
+def _part(name: str) -> str:
+    """Read a style or script of the page, without indentation and comments, to keep it small."""
+    return re.sub(r"^ +(//.*\n)?", "", (HERE / name).read_text("utf-8"), flags=re.M)
+
+
+def _inlined(runs: Sequence[Source], salt: str, said: Words) -> tuple[Markup, list[str], list[str]]:
     """Return the browser of the replies, and all styles and scripts of the page."""
     from genprobe.report import replies
 
-    styles = [(HERE / "style.css").read_text("utf-8")]
-    scripts = [(HERE / "page.js").read_text("utf-8")]
+    styles = [_part("style.css")]
+    scripts = [_part("page.js")]
     names = [run.name for run in runs]
     asked = dict.fromkeys(run.asked for run in runs if run.kind not in ("pairs", "choices"))
+    read = [run for run in runs if run.task.rows.rows is None]
+    planned = sum(len(run.outcomes) for run in read)
+    every = math.ceil(planned / replies.MOST)
     section = replies.section(
-        {run.name if names.count(run.name) == 1 else run.title: run.outcomes for run in runs},
+        {
+            run.name if names.count(run.name) == 1 else run.title: run.with_texts(every=every)
+            for run in read
+        },
         salt or False,
         ", ".join(asked).capitalize(),
+        planned,
+        said,
     )
     if section:
-        styles.append((HERE / "replies.css").read_text("utf-8"))
-        scripts.append((HERE / "replies.js").read_text("utf-8"))
+        styles.append(_part("replies.css"))
+        scripts.append(_part("replies.js"))
     return section, styles, scripts

@@ -11,7 +11,7 @@ from genprobe.records import FACETS
 from genprobe.report.sources import Source, direction
 from genprobe.text.display import clean, label
 
-MOST = 200  # changed answers that are shown for each measure
+MOST = 20  # changed answers that are shown for each measure
 
 
 @dataclass(frozen=True)
@@ -57,11 +57,10 @@ def changes(one: Source, other: Source, measure: str) -> Changes | None:
     """
     if any("measures" not in source.outcomes for source in (one, other)):
         raise InputError(f"no yes/no question measures {measure}")
-    found = flips.changed(one.outcomes, other.outcomes, measure)
+    found = flips.changed(one.with_texts("response"), other.with_texts("response"), measure)
     if not found:
         return None
-    table = one.outcomes.drop_duplicates(["lang", "statement"])
-    texts = {(row.lang, row.statement): row.text for row in table.itertuples()}
+    texts = one.texts()
     rows = []
     for row in found[:MOST]:
         facts = [row[name] for name in ("probe", *FACETS) if row.get(name) not in (None, "")]

@@ -24,16 +24,16 @@ def of_review(sources: Sequence[Source], reviewed: Path, whole: bool = False) ->
     """Correct the rates of runs by a table of reviewers' answers.
 
     reviewed: the table, made by `review import`. whole: one figure per run and rate, instead of one
-    per language and question (for stories: per language and domain). Returns each rate corrected,
-    as measured and, for stories, by reviewers' answers alone. Raises InputError if the table
-    corrects no rate of these runs.
+    per language and question (for stories: per language and domain); there is none of a run that
+    has languages that nobody reviewed. Returns each rate corrected, as measured and, for stories,
+    by reviewers' answers alone. Raises InputError if the table corrects no rate of these runs.
     """
     found: list[Score] = []
     errors: list[InputError] = []
     for source in sources:
         columns = ["lang", "domain" if source.kind == "stories" else "probe"]
         by = [column for column in columns if column in source.outcomes and not whole]
-        rows = (source.run.folder, source.run, source.outcomes, reviewed, by, source.sign)
+        rows = (source.run.folder, source.run, source.whole(), reviewed, by, source.sign)
         try:
             scores = score.of_review(*rows)
         except InputError as error:
@@ -45,7 +45,7 @@ def of_review(sources: Sequence[Source], reviewed: Path, whole: bool = False) ->
                 for one in scores
                 if one.metric == metric
             ]
-    if not found:
+    if not found and not whole:
         raise (
             errors[0]
             if errors

@@ -7,6 +7,7 @@
   const part = (name) => document.getElementById(`replies-${name}`);
 
   const PAGE = 20; // replies per page
+  const CUT = "This page holds the first {n} of its {all} letters; `genprobe score RUN --export FILE.csv` writes it whole.";
   const PREVIEW = 600; // characters (and LINES: lines) of a text that are shown at first
   const LINES = 14;
   const FARTHEST = 3000; // evidence or a hit that ends before this is shown at first, too
@@ -148,10 +149,15 @@
 
   const number = (n) => n.toLocaleString("en");
 
+  // The page's own words in the reader's language (English text -> text), with their {slots} filled.
+  let words = {};
+  const say = (text, slots = {}) => (words[text] ?? text).replace(/{(\w+)}/g, (_, name) => slots[name]);
+
   // --- the view
 
   function start(data) {
     const { n, columns, languages, redact } = data;
+    words = data.words ?? {};
     const col = (name) => columns.get(name);
     const at = (name, row) => {
       const found = col(name);
@@ -161,7 +167,7 @@
       const found = col(name);
       return found ? found.labels[found.codes[row]] ?? found.values[found.codes[row]] : null;
     };
-    const planned = col("status").values.some((status) => status !== "answered");
+    const planned = col("came").values.includes("no");
 
     const facets = data.facets.map(([name, title]) => ({ name, title, ...col(name), chosen: -1 }));
     for (const facet of facets) facet.counts = new Uint32Array(facet.values.length);
@@ -185,20 +191,20 @@
     const length = (row) => at("reply", row)?.length ?? -1;
     const whole = (row) => data.cut.get(col("reply").codes[row]) ?? length(row);
     const side = ["lang", "text", "probe", "decode", "sample", "run"].filter((name) => columns.has(name));
-    const orders = [["", "As asked", null]];
+    const orders = [["", say("As asked"), null]];
     if (!redact) {
-      orders.push(["statement", "By statement: models side by side", (a, b) => {
+      orders.push(["statement", say("By statement: models side by side"), (a, b) => {
         for (const name of side) {
           const { codes } = col(name);
           if (codes[a] !== codes[b]) return codes[a] - codes[b];
         }
         return a - b;
       }]);
-      orders.push(["longest", "Longest reply first", (a, b) => whole(b) - whole(a) || a - b]);
-      orders.push(["shortest", "Shortest reply first", (a, b) => whole(a) - whole(b) || a - b]);
+      orders.push(["longest", say("Longest reply first"), (a, b) => whole(b) - whole(a) || a - b]);
+      orders.push(["shortest", say("Shortest reply first"), (a, b) => whole(a) - whole(b) || a - b]);
     }
     for (const [title, values] of data.numbers) {
-      orders.push([title, `Highest ${title} first`, (a, b) => (values[b] ?? -1) - (values[a] ?? -1) || a - b]);
+      orders.push([title, say("Highest {what} first", { what: title }), (a, b) => (values[b] ?? -1) - (values[a] ?? -1) || a - b]);
     }
     let sort = "";
     const sorted = new Map([["", order]]);
@@ -270,14 +276,14 @@
       };
       show(end);
       if (end === text.length) return [block];
-      const button = element("button", "r-more", `Show all ${number(text.length)} letters`);
+      const button = element("button", "r-more", say("Show all {n} letters", { n: number(text.length) }));
       button.type = "button";
       button.setAttribute("aria-expanded", "false");
       let open = false;
       button.addEventListener("click", () => {
         open = !open;
         show(open ? text.length : end);
-        button.textContent = open ? "Show less" : `Show all ${number(text.length)} letters`;
+        button.textContent = open ? say("Show less") : say("Show all {n} letters", { n: number(text.length) });
         button.setAttribute("aria-expanded", String(open));
       });
       return [block, button];
@@ -303,13 +309,13 @@
       if (value === null || value === undefined || value === "") return;
       const words = element("bdi", "");
       append(words, String(value));
-      list.append(element("div", tone ?? "", element("dt", "", title), element("dd", "", words)));
+      list.append(element("div", tone ?? "", element("dt", "", say(title)), element("dd", "", words)));
     }
 
     function prompt(row) {
       const [before, after] = at("around", row);
       const text = after === undefined ? before : before + (at("text", row) ?? "") + after;
-      const details = element("details", "guarded", element("summary", "", "Prompt"));
+      const details = element("details", "guarded", element("summary", "", say("Prompt")));
       details.addEventListener("toggle", () => {
         if (details.childElementCount === 1) {
           details.append(...textBlock(text, asked(row), { whole: true }));
@@ -321,23 +327,23 @@
     function reply(row) {
       const text = at("reply", row);
       if (text === null) {
-        const why = at("status", row) === "answered"
+        const why = at("came", row) === "yes"
           ? "None: the probabilities of the answer words were asked for."
           : "There is none.";
-        return field("Reply", element("p", "r-note", why));
+        return field(say("Reply"), element("p", "r-note", say(why)));
       }
       const [from, to] = at("place", row);
       const evidence = to > from && to <= text.length ? [[from, to]] : [];
       const echo = at("echo", row) === "exact";
       if (!text.trim()) {
-        return field("Reply", element("p", "r-note", echo ? "It only repeats the prompt." : "It is empty."));
+        return field(say("Reply"), element("p", "r-note", say(echo ? "It only repeats the prompt." : "It is empty.")));
       }
-      const block = field("Reply", ...textBlock(text, replied(row), { evidence }));
-      if (echo) block.append(element("p", "r-note", "It repeats the prompt first, which is left out here."));
+      const block = field(say("Reply"), ...textBlock(text, replied(row), { evidence }));
+      if (echo) block.append(element("p", "r-note", say("It repeats the prompt first, which is left out here.")));
       const full = data.cut.get(col("reply").codes[row]);
       if (full) {
         block.append(element("p", "r-note",
-          `This page holds the first ${number([...text].length)} of its ${number(full)} letters; outcomes.csv of the run has it whole.`));
+          say(CUT, { n: number([...text].length), all: number(full) })));
       }
       return block;
     }
@@ -346,14 +352,14 @@
     function thought(row) {
       const text = at("thought", row);
       if (!text) return [];
-      const details = element("details", "guarded", element("summary", "", `Thought (${number(text.length)} letters)`));
+      const details = element("details", "guarded", element("summary", "", say("Thought ({n} letters)", { n: number(text.length) })));
       const fill = () => {
         if (details.childElementCount > 1) return;
         details.append(...textBlock(text, { code: "", dir: "auto" }));
         const full = data.cutThought.get(col("thought").codes[row]);
         if (full) {
           details.append(element("p", "r-note",
-            `This page holds the first ${number([...text].length)} of its ${number(full)} letters; outcomes.csv of the run has it whole.`));
+            say(CUT, { n: number([...text].length), all: number(full) })));
         }
       };
       details.addEventListener("toggle", fill);
@@ -382,10 +388,10 @@
         append(chip, value);
         labels.append(chip);
       }
-      if (at("status", row) !== "answered") labels.append(element("span", "r-label r-none", "no reply"));
-      if (at("conflict", row) === "yes") labels.append(element("span", "r-label r-care", "conflict"));
-      if (at("refused", row) === "yes") labels.append(element("span", "r-label r-care", "refused"));
-      if (at("usable", row) === "no") labels.append(element("span", "r-label r-none", "not usable"));
+      if (at("came", row) === "no") labels.append(element("span", "r-label r-none", say("no reply")));
+      if (at("conflict", row) === "yes") labels.append(element("span", "r-label r-care", say("conflict")));
+      if (at("refused", row) === "yes") labels.append(element("span", "r-label r-care", say("refused")));
+      if (at("usable", row) === "no") labels.append(element("span", "r-label r-none", say("not usable")));
 
       const facts = element("dl", "r-facts");
       fact(facts, "Rule", at("rule", row));
@@ -404,7 +410,7 @@
       article.setAttribute("aria-labelledby", head.id);
       if (!redact) {
         const text = at("text", row) ?? "";
-        const statement = field("Statement", ...textBlock(text, asked(row)));
+        const statement = field(say("Statement"), ...textBlock(text, asked(row)));
         statement.append(prompt(row));
         const said = reply(row);
         said.append(...thought(row));
@@ -431,7 +437,7 @@
         facet.chosen = Number(facet.select.value);
         update();
       });
-      const title = element("label", "", facet.title);
+      const title = element("label", "", say(facet.title));
       title.htmlFor = facet.select.id;
       const place = FIRST.includes(facet.name) ? "facets" : "rest";
       part(place).append(element("div", "r-field", title, facet.select));
@@ -440,26 +446,26 @@
     part("more").hidden = !rest.length;
     for (const [key, title] of orders) part("sort").append(option(key, title));
 
-    function say(node, text) {
+    function put(node, text) {
       if (node.textContent !== text) node.textContent = text;
     }
 
     function showCounts() {
       for (const facet of facets) {
         const [all, ...choices] = facet.select.options;
-        say(all, `All (${number(facet.counts.reduce((sum, count) => sum + count, 0))})`);
+        put(all, `${say("All")} (${number(facet.counts.reduce((sum, count) => sum + count, 0))})`);
         choices.forEach((choice, k) => {
-          const value = facet.labels[k] ?? facet.values[k] ?? (facet.name === "left_out" ? "nothing" : "none");
-          say(choice, `${plain(value)} (${number(facet.counts[k])})`);
+          const value = facet.labels[k] ?? facet.values[k] ?? say(facet.name === "left_out" ? "nothing" : "none");
+          put(choice, `${plain(value)} (${number(facet.counts[k])})`);
           choice.disabled = !facet.counts[k] && facet.chosen !== k;
         });
         facet.select.value = String(facet.chosen);
         facet.select.classList.toggle("r-on", facet.chosen >= 0);
       }
       const on = rest.filter((facet) => facet.chosen >= 0).length;
-      say(part("more").firstElementChild, on ? `More filters (${on} on)` : "More filters");
+      put(part("more").firstElementChild, on ? say("More filters ({n} on)", { n: on }) : say("More filters"));
       const unit = `${planned ? "planned " : ""}${n === 1 ? "reply" : "replies"}`;
-      say(part("count"), `${number(found)} of ${number(n)} ${unit}`);
+      put(part("count"), say(`{found} of {n} ${unit}`, { found: number(found), n: number(n) }));
       part("clear").disabled = !query && facets.every((facet) => facet.chosen < 0);
     }
 
@@ -468,13 +474,13 @@
       page = Math.min(Math.max(page, 0), pages - 1);
       const from = page * PAGE;
       const to = Math.min(found, from + PAGE);
-      say(part("range"), found ? `${number(from + 1)} to ${number(to)}` : "Nothing fits: take a filter away.");
+      put(part("range"), found ? say("{from} to {to}", { from: number(from + 1), to: number(to) }) : say("Nothing fits: take a filter away."));
       const cards = [];
       for (let k = from; k < to; k++) cards.push(card(result[k], k - from));
       part("list").replaceChildren(...cards);
       part("list").start = from + 1;
       part("page").value = String(page + 1);
-      say(part("pages"), `of ${number(pages)}`);
+      put(part("pages"), say("of {n}", { n: number(pages) }));
       part("pager").hidden = pages < 2;
       for (const name of ["first", "previous"]) part(name).disabled = page === 0;
       for (const name of ["next", "last"]) part(name).disabled = page === pages - 1;
@@ -525,6 +531,10 @@
       for (const facet of facets) {
         const value = state.get(facet.name);
         facet.chosen = value === null ? -1 : facet.values.findIndex((known) => (known ?? "") === value);
+        // A figure names the model alone where runs of several commands share its name.
+        if (facet.name === "run" && value && facet.chosen < 0) {
+          facet.chosen = facet.values.findIndex((known) => known.startsWith(`${value}, `));
+        }
       }
       part("more").open ||= rest.some((facet) => facet.chosen >= 0);
       part("q").value = state.get("q") ?? "";
@@ -580,29 +590,29 @@
   // --- the button that opens the browser
 
   const button = part("open");
-  const say = (text) => {
+  const tell = (text) => {
     part("message").textContent = text;
   };
   if (typeof DecompressionStream === "undefined") {
-    say("This browser is too old to unpack the replies (it lacks DecompressionStream, which all have since 2023); outcomes.csv of each run has them.");
+    tell("This browser is too old to unpack the replies (it lacks DecompressionStream, which all have since 2023); 'genprobe score RUN --export FILE.csv' writes them.");
     return;
   }
   button.hidden = false;
   const linked = () => {
     if (!location.hash.startsWith("#replies?") || part("gate").hidden) return;
-    say("The link leads to a part of them, which the button opens.");
+    tell("The link leads to a part of them, which the button opens.");
     section.scrollIntoView();
   };
   linked();
   addEventListener("hashchange", linked);
   button.addEventListener("click", async () => {
     button.disabled = true;
-    say("Unpacking …");
+    tell("Unpacking …");
     try {
       start(await unpack());
     } catch (error) {
       button.disabled = false;
-      say(`The replies could not be unpacked (${error.name}): the page is damaged or cut off. outcomes.csv of each run has them.`);
+      tell(`The replies could not be unpacked (${error.name}): the page is damaged or cut off. 'genprobe score RUN --export FILE.csv' writes them.`);
       return;
     }
     part("gate").hidden = true;

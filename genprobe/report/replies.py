@@ -20,12 +20,17 @@ from typing import TYPE_CHECKING, Any
 
 import pandas as pd
 
-from genprobe.metrics import no_reply, not_clear
+from genprobe.metrics import not_clear, unanswered
 from genprobe.metrics.negrate import not_told
+from genprobe.metrics.rates import no_essay
 from genprobe.outcomes import columns
-from genprobe.outcomes.table import ANSWERS, DECODES, STATUS
-from genprobe.report.sources import direction, hashed, language, salt, without_types
-from genprobe.report.tables import READINGS
+from genprobe.outcomes.columns import UNANSWERED
+from genprobe.outcomes.table import ANSWERS
+from genprobe.records import DECODES
+from genprobe.render.findings import READINGS
+from genprobe.report.sources import direction, hashed, salt, without_types
+from genprobe.resources.packs import language_name
+from genprobe.resources.page import ENGLISH, Words, load
 from genprobe.text import strip_echo
 
 if TYPE_CHECKING:
@@ -38,6 +43,7 @@ FACETS = {
     "run": "Model",
     "lang": "Language",
     "probe": "Question",
+    "measures": "Asks about",
     "decode": "Reading",
     "wording": "Wording",
     "persona": "Persona",
@@ -56,7 +62,7 @@ FACETS = {
     "left_out": "Left out",
 }
 # Columns that are shown with a reply, but are no filters.
-_FACTS = ("status", "reply_language", "sample")
+_FACTS = ("came", "reply_language", "sample")
 _NUMBERS = {"p_yes": "P(yes)", "p_no": "P(no)", "outside": "other words", "negative": "P(negative)"}
 # Columns of other judges can also be filtered by.
 FACETS |= {
@@ -74,13 +80,13 @@ _WORDS = {
 _ORDER: Mapping[str, Sequence[str]] = {
     "decode": DECODES,
     "answer": ANSWERS,
-    "status": STATUS,
     "sentiment": ("negative", "neutral", "positive"),
     "side": ("for", "against", "both", "neither", "refusal"),
     "role": ("original", "contrast"),
 }
 
 _LONG = {"reply": "cut", "thought": "cut_thought"}  # columns of long texts -> key of their cuts
+MOST = 20_000  # rows that a page shows; of more, a sample
 LONGEST = 20_000  # most characters of a reply or a thought in the page
 SHORTEST = 100  # texts are never cut shorter than this, even if the page becomes too large
 # Characters of the block, in all and per reply: a page with 20,000 replies stays under 3 MB.
@@ -88,19 +94,25 @@ ROOM, ROOM_EACH = 2_200_000, 110
 
 
 def section(
-    tables: Mapping[str, pd.DataFrame], redact: bool | str, asked: str = FACETS["probe"]
+    tables: Mapping[str, pd.DataFrame],
+    redact: bool | str,
+    asked: str = FACETS["probe"],
+    planned: int = 0,
+    words: Words | None = None,
 ) -> Markup:
     """Return the section of a page that shows the replies of runs; empty if no run has any.
 
     tables: name of a run -> its outcomes (`table.outcomes`); tables of log-probabilities have no
     replies and are ignored. redact: show only labels and a hash of each item, without statements,
     prompts, replies and evidence; a text is the salt (`sources.salt`) of tables that are already
-    without bias types. asked: the heading of the filter by question.
+    without bias types. asked: the heading of the filter by question. planned: of how many requests
+    the tables are, if they are a sample. words: the page's own words, by default English.
     """
-    import jinja2
     from markupsafe import Markup
 
-    kept = {name: rows for name, rows in tables.items() if {"status", "request"} <= {*rows}}
+    from genprobe.report import speech
+
+    kept = {name: rows for name, rows in tables.items() if "request" in rows}
     if not any(map(len, kept.values())):
         return Markup("")
     rows = pd.concat([_rows(name, table) for name, table in kept.items()], ignore_index=True)
@@ -108,26 +120,35 @@ def section(
     if redact is True:
         rows = without_types(rows, salted)
     rows = rows.astype(object).where(rows.notna(), None)
-    answered = int((rows["status"] == "answered").sum())
-    environment = jinja2.Environment(
-        loader=jinja2.FileSystemLoader(HERE), autoescape=True, trim_blocks=True, lstrip_blocks=True
-    )
-    data, longest = _pack(_payload(rows, list(kept), salted, asked), len(rows))
-    page = environment.get_template("replies.html").render(
-        redact=bool(redact),
-        rows=len(rows),
-        answered=answered,
-        runs=len(kept),
-        data=data,
-        longest=longest,
-        thoughts="thought" in rows and rows["thought"].fillna("").any(),
+    answered = int((rows["came"] == "yes").sum())
+    words = words or load(ENGLISH)
+    payload = _payload(rows, list(kept), salted, asked)
+    if words.translated:
+        payload["words"] = words.browser()
+    data, longest = _pack(payload, len(rows))
+    page = (
+        speech.environment(words)
+        .get_template("replies.html")
+        .render(
+            en=Markup(words.mark),
+            redact=bool(redact),
+            rows=len(rows),
+            answered=answered,
+            runs=len(kept),
+            data=data,
+            longest=longest,
+            planned=max(planned, len(rows)),
+            thoughts="thought" in rows and rows["thought"].fillna("").any(),
+        )
     )
     return Markup(page)
 
 
 def _rows(run: str, table: pd.DataFrame) -> pd.DataFrame:
     """Return the columns of a table that the page needs."""
-    table = table.assign(run=pd.Series(run, table.index, dtype=object), left_out=_left_out(table))
+    came = pd.Series("yes", table.index, dtype=object).mask(unanswered(table), "no")
+    told = _left_out(table)
+    table = table.assign(run=pd.Series(run, table.index, dtype=object), left_out=told, came=came)
     names = [*FACETS, *_FACTS, *_NUMBERS, "statement", "text", "prompt", "response", "thought"]
     names.append("evidence")
     return table[[name for name in names if name in table]].astype(object)
@@ -138,23 +159,21 @@ def _left_out(table: pd.DataFrame) -> pd.Series:
 
     The reasons are those of the metrics, such as `clear answers: refusal`.
     """
-    status = table["status"].astype(object)
-    reason, of = status.where(status != "answered", ""), "everything"
-    if "answer" in table:
+    reason, of = table["left_out"].astype(object).where(unanswered(table), ""), "everything"
+    if "chosen" in table:
+        reason, of = table["left_out"].astype(object), "choices"
+    elif "answer" in table:
         reason, of = not_clear(table), "clear answers"
     elif "sentiment" in table:
         reason, of = not_told(table), "stories that count"
-    elif "stance" in table:
-        reason, of = no_reply(table, "stance"), "essays"
-        reason = reason.mask(
-            (reason == "") & (table["stance"] == "refusal").fillna(False), "refusal"
-        )
+    elif "side" in table and "refused" in table:
+        reason, of = no_essay(table), "essays"
     failure = table["failure"] if "failure" in table else pd.Series(None, table.index)
 
     def told(why: str, failure: Any) -> str | None:
         if why == "failed" and isinstance(failure, str):
             why = f"failed ({failure})"
-        elif why not in STATUS:
+        elif why not in UNANSWERED:
             return f"{of}: {why}" if why else None
         return f"everything: {why}"
 
@@ -192,7 +211,7 @@ def _payload(rows: pd.DataFrame, runs: Sequence[str], salt: str, asked: str) -> 
     ]
     none: dict[str, Any] = {"values": []}
     payload["languages"] = [
-        [code, language(code), direction(code)]
+        [code, language_name(code), direction(code)]
         for code in dict.fromkeys(
             code
             for name in ("lang", "reply_language")
@@ -209,7 +228,7 @@ def _column(name: str, cells: Iterable[Any]) -> dict[str, Any]:
     found = {text for text in texts if text is not None}
     names = _WORDS.get(name, {})
     if name in ("lang", "reply_language"):
-        names = {code: language(code) for code in found} | dict(names)
+        names = {code: language_name(code) for code in found} | dict(names)
     labels = {text: names.get(text, text) for text in found}
     order = list(_ORDER.get(name, ()))
     if name == "probe":  # in the order of the packs

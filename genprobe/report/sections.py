@@ -8,20 +8,33 @@ import itertools
 from collections import Counter
 from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass, field
+from pathlib import Path
 from typing import Any
 
 from genprobe import metrics, tasks
-from genprobe.analysis import compare, components, flips, matrix, paradigm_runs, significance
+from genprobe.analysis import (
+    compare,
+    components,
+    flips,
+    league,
+    paradigm_runs,
+    significance,
+    splits,
+)
 from genprobe.analysis.paired import fits
-from genprobe.analysis.ranking import hides
 from genprobe.errors import GenprobeError, InputError
+from genprobe.metrics import wordings
 from genprobe.metrics.negrate import FEWEST, not_told
 from genprobe.records import Score
+from genprobe.render import findings
+from genprobe.render.grid import titled
 from genprobe.report.changes import Changes, of_runs
 from genprobe.report.corrected import TITLES
-from genprobe.report.sources import Source, direction, hashed
-from genprobe.report.tables import HEADS, Table, table
+from genprobe.report.replies import FACETS
+from genprobe.report.sources import Source, direction, first_reading, hashed
+from genprobe.report.tables import HEADS, Table, table, unit
 from genprobe.report.words import what
+from genprobe.resources.packs import language_name
 from genprobe.text.display import clean, label
 
 MOST = 1000  # most templates that are listed one by one
@@ -30,6 +43,7 @@ GROUPS = 60  # no table by a column with more values than this
 # The main table of each kind of run.
 _TABLES = {one.kind: one for task in tasks.every() for one in task.tables}
 _REPLIES = ("yes", "no", "ambiguous", "refusal", "conflict", "wrong-language")
+_SPLIT = ("lang", "probe", "bias_type", "domain", "role")  # by which something may stand out
 _READ = ("yes", "no", "ambiguous", "recognised", "endorsed", "affirmed")
 
 
@@ -78,7 +92,7 @@ class Section:
     templates: list[Templates] = field(default_factory=list)
     changes: list[Changes] = field(default_factory=list)
     open: bool = False
-    guarded: bool = False  # it contains statements
+    guarded: bool = False  # it contains statements; page.html reads it
     alone: bool = False  # it is shown even if it has only a lead
 
     def __bool__(self) -> bool:
@@ -88,12 +102,18 @@ class Section:
 class Sections:
     """The maker of all sections about some runs.
 
-    series: name of a run -> number of its marker. kinds: kind of table -> its runs.
+    series: name of a run -> number of its marker. kinds: kind of table -> its runs. Once made:
+    differences between runs (both: of the rates that a review of both corrects), splits within
+    each, and why runs were not compared, by kind.
     """
 
-    def __init__(self, sources: Sequence[Source], redact: bool) -> None:
-        self.sources, self.redact = sources, redact
+    def __init__(self, sources: Sequence[Source], redact: bool, review: Path | None = None) -> None:
+        self.sources, self.redact, self.review = sources, redact, review
+        self.both: list[Score] = []
         self.series: dict[str, int] = {}
+        self.differences: list[Score] = []
+        self.splits: list[Score] = []
+        self.why: dict[str, list[str]] = {}
         for source in sources:
             self.series.setdefault(source.name, len(self.series))
         self.kinds = {
@@ -107,7 +127,12 @@ class Sections:
     def made(self) -> tuple[list[Section], list[Section]]:
         """Return the main sections, and the non-empty sections of details."""
         # These read the runs again, so they are made before the other tables take memory.
-        compared = [*self._compared(), *self._retested(), *self._paradigms(), *self._matrix()]
+        compared = [
+            *self._compared(),
+            *self._outstanding(),
+            *self._retested(),
+            *self._paradigms(),
+        ]
         main = list(self._main())
         behind = [
             *self._answers(),
@@ -115,6 +140,7 @@ class Sections:
             *self._essays(),
             *self._preferences(),
             *self._others(),
+            *self._leagues(),
             *compared,
             *self._changes(),
         ]
@@ -129,11 +155,39 @@ class Sections:
             if _several(sources, first):
                 caption += f", by {_heads(sources)[first].lower()}"
             made = self._tables(sources, names, first, across, caption=caption)
+            if wide := self._wide(sources):
+                made.insert(0, wide)
             lead = _TABLES[kind].lead if made else "No figure could be computed."
             yield Section(kind, _TABLES[kind].title, lead, made, open=True)
             yield from self._wordings(sources)
 
-    def reviewed(self, scores: Sequence[Score]) -> Section:
+    def _wide(self, sources: Sequence[Source]) -> Table | None:
+        """Make a table of the headline measure, models by language; None for one of either."""
+        name = sources[0].table.ranked[0]
+        if len(sources) < 2 or not _several(sources, "lang"):
+            return None
+        found = [s for one in sources for s in one.score([name], ["lang"], first_reading(one))]
+        found.sort(key=lambda score: language_name(str(score.by["lang"])))
+        caption = f"{titled(name)}, in %: models by language"
+        made = table(found, ["run"], ["lang"], caption=caption, series=self.series)
+        if made is None or unit(name) != "%":
+            return None
+        for column in made.columns:
+            column.title, column.across, column.axis, column.unit = column.across, "", None, ""
+        return dataclasses.replace(made, wide=True, link=self._link(made, sources))
+
+    def _link(self, made: Table, sources: Sequence[Source]) -> str | None:
+        """Return what leads from a table's figures to replies: nothing where no row is a reply."""
+        for column in made.columns:
+            of = wordings.base(column.metric) or column.metric
+            if any(
+                "measures" in s.outcomes and (s.outcomes["measures"] == of).any() for s in sources
+            ):
+                column.at = "&".join(filter(None, [column.at, f"measures={of}"]))
+        known = all(s.task.rows.rows is None for s in sources) and set(made.keys) <= FACETS.keys()
+        return made.link if known else None
+
+    def corrected(self, scores: Sequence[Score]) -> Section:
         """Make the section of the rates that are corrected by reviewers' answers.
 
         scores: those of `corrected.of_review`. The corrected rate comes first, then the rate as
@@ -159,6 +213,11 @@ class Sections:
             "reviewers' disagreements leave open. Beside them "
             "are the uncorrected rates, which all other tables and figures of this page show."
         )
+        if compared := table(
+            self.both, ["of", "b"], caption="Corrected rates compared", series=self.series,
+            titles={"holm-p": "p (Holm)"}, heads=HEADS,
+        ):  # fmt: skip
+            made.append(compared)
         return Section("reviewed", "Rates corrected by people", lead, made, open=True)
 
     def _wordings(self, sources: Sequence[Source]) -> Iterator[Section]:
@@ -202,6 +261,47 @@ class Sections:
             name = "wordings" if kind == "answers" else f"{kind}-wordings"
             title = f"Effect of the wording: {_TABLES[kind].title.lower()}"
             yield Section(name, title, lead, made, open=True)
+
+    def _leagues(self) -> Iterator[Section]:
+        """Make a section for each kind of run that sets enough languages in order."""
+        lead = (
+            "Of many measured shares the highest is high by chance, too. So each is shown again, "
+            "shrunk towards those of the other languages by as much as these are alike, with the "
+            "chance that no other is truly higher. One is named only where that chance is over "
+            "95 % and unclear replies cannot account for it."
+        )
+        for kind, sources in self.kinds.items():
+            scores: dict[str, list[Score]] = {}
+            told: dict[str, list[str]] = {}
+            for source, name in itertools.product(sources, _TABLES[kind].main):
+                for caption, some, line in self._league(source, name, _TABLES[kind].across):
+                    scores.setdefault(caption, []).extend(some)
+                    told.setdefault(caption, []).append(line)
+            made = []
+            for caption, some in scores.items():
+                if one := table(some, ["lang", "run"], caption=caption, series=self.series):
+                    one.notes[:] = told[caption]
+                    made.append(one)
+            title = f"Languages in order: {_TABLES[kind].title.lower()}"
+            yield Section(f"{kind}-league", title, lead, made)
+
+    def _league(
+        self, source: Source, name: str, across: Sequence[str]
+    ) -> Iterator[tuple[str, list[Score], str]]:
+        """Yield the league tables of a measure of a run: caption, figures, which is the highest."""
+        rows = source.outcomes
+        if source.read_in:
+            rows = rows[rows["decode"] == source.read_in[0]]
+        measure = metrics.find(name)
+        if not measure.fits(rows) or not measure.pairable:
+            return
+        by = [column for column in across if column in rows and column not in measure.never_by]
+        with contextlib.suppress(InputError):  # it is no share, or there are too few languages
+            for scores, line in league.league(rows, name, "lang", by, source.sign):
+                cell = [str(v) for c, v in scores[0].by.items() if c not in ("of", "lang")]
+                caption = clean(", ".join([f"{name} by language", *cell]))
+                own = [dataclasses.replace(s, by={"run": source.name, **s.by}) for s in scores]
+                yield caption, own, f"{source.name}: {line}"
 
     def _first(self, kind: str) -> str:
         """Choose the column that makes the rows of a kind's main table."""
@@ -252,7 +352,9 @@ class Sections:
                 whole=pooled,
                 heads=_heads(sources),
             )
-            made += [found] if found else []
+            if found:
+                found.link = self._link(found, sources)
+                made.append(found)
         return made
 
     # -- the details
@@ -362,7 +464,7 @@ class Sections:
         )
 
     def _templates(self, source: Source) -> Templates:
-        rows = source.outcomes
+        rows, texts = source.outcomes, source.texts()
         why = not_told(rows).where(lambda reason: reason != "", None)
         mark = why.fillna(
             rows["sentiment"].astype(object).map(lambda s: s if s == "negative" else "other")
@@ -375,7 +477,7 @@ class Sections:
             marks = [clean(str(m)) for m in group.sort_values("sample")["__mark"]]
             first = group.iloc[0]
             item = (str(first["lang"]), str(first["statement"]))
-            name = hashed(source.salt, *item) if self.redact else clean(str(first["text"]))
+            name = hashed(source.salt, *item) if self.redact else clean(texts.get(item, item[1]))
             if several:
                 name += f" ({clean(str(first['probe']))})"
             domain = label(_scalar(first.get("domain")))
@@ -408,30 +510,49 @@ class Sections:
             made = self._tables(sources, names, first, across, caption=title)
             yield Section(f"{kind}-other", title, "", made)
 
-    def _compared(self) -> Iterator[Section]:
-        """Compare each run of a kind with the first run of that kind, item by item."""
-        for kind, sources in self.kinds.items():
-            one, lines = sources[0], list[str]()
-            found: dict[str, list[Score]] = {}
-            for other in sources[1:]:
+    def _paired(self) -> dict[str, dict[str, list[Score]]]:
+        """Compare each run of a kind with the first: kind -> name of the other run -> scores.
+
+        p-values are corrected for all comparisons of the page. Fills `differences` and `why`.
+        """
+        found: dict[tuple[str, str], list[Score]] = {}
+        for kind, (one, *others) in self.kinds.items():
+            for other in others:
                 try:
-                    found[other.name] = _paired(one, other, _apart(kind))
+                    found[kind, other.name] = _paired(one, other, _apart(kind))
                 except GenprobeError as error:
                     why = what(error, self.sources, self.redact)
-                    lines.append(
-                        f"{one.name} and {other.name} cannot be compared item by item: {why}."
-                    )
+                    line = f"{one.name} and {other.name} cannot be compared item by item: {why}"
+                    self.why.setdefault(kind, []).append(line)
                     continue
-                lines += _changed(one, other)
-            # Correct p-values for all comparisons of this section, not only for those of a table.
-            every = significance.corrected(itertools.chain.from_iterable(found.values()))
+                if self.review is None:
+                    continue
+                with contextlib.suppress(GenprobeError):  # the review is not of both
+                    found["", f"{kind} {other.name}"] = _paired(one, other, [], (), self.review)
+        every = significance.corrected(itertools.chain.from_iterable(found.values()))
+        self.differences += every
+        whose = {id(score): key for key, scores in found.items() for score in scores}
+        split: dict[str, dict[str, list[Score]]] = {kind: {} for kind in ("", *self.kinds)}
+        kind, name = "", ""
+        for score in every:  # a corrected p-value follows the one that it corrects
+            kind, name = whose.get(id(score), (kind, name))
+            split[kind].setdefault(name, []).append(score)
+        self.both = [*itertools.chain(*split[""].values())]
+        return split
+
+    def _compared(self) -> Iterator[Section]:
+        """Compare each run of a kind with the first run of that kind, item by item."""
+        paired = self._paired()
+        for kind, sources in self.kinds.items():
+            one, found = sources[0], paired[kind]
+            lines = [f"{line}." for line in self.why.get(kind, [])]
+            for other in sources[1:]:
+                lines += _changed(one, other) if other.name in found else []
             tables = [
                 made
                 for other in sources[1:]
                 if other.name in found
-                for made in self._pair(
-                    kind, one, other, [s for s in every if s.by["b"] == other.name]
-                )
+                for made in self._pair(kind, one, other, found[other.name])
             ]
             if tables:
                 lines.insert(
@@ -441,11 +562,41 @@ class Sections:
                     "McNemar's where a "
                     "statement has one answer (n: items that are a hit for only one of the two), "
                     "else that of the swap test. Holm's is this p corrected for all n comparisons "
-                    "of this section: report this one.",
+                    "of models on this page: report this one.",
                 )
-            lines += [line for score in every if (line := _hidden(score))]
             title = f"{_TABLES[kind].title}: models compared"
             yield Section(f"{kind}-compared", title, " ".join(lines), tables, alone=bool(lines))
+
+    def _outstanding(self) -> Iterator[Section]:
+        """Compare each language, question and kind of statement of a run with all others.
+
+        Fills `splits`.
+        """
+        parts: list[Score] = []
+        for source in self.sources:
+            rows = source.first
+            for name in source.table.ranked:
+                found = splits.splits(rows, name, _SPLIT, source.sign)
+                parts += [dataclasses.replace(s, by={"run": source.name, **s.by}) for s in found]
+        self.splits = significance.corrected(parts)
+        out = [d for d in findings.differences(self.splits) if d.reach]
+        cells = [d.difference.by for d in out]
+        shown = [s for s in self.splits if s.by in cells and s.metric != "interval-p"]
+        titles = {"a": "the other", "b": "this", "holm-p": "p (Holm)"}
+        made = table(
+            shown,
+            ["between", "b", "a", "of", "run"],
+            caption="One value of a column against all others",
+            series=self.series,
+            titles=titles,
+            heads=HEADS | {"between": "Column", "b": "Value", "a": "Against"},
+        )
+        lead = (
+            "Each language, question and kind of statement was compared with all others of the "
+            "same run, of the units that count for each. Those that surely differ are shown; "
+            "Holm's p is corrected for all n comparisons, those that are not shown included."
+        )
+        yield Section("stands-out", "What stands out", lead, [made] if made else [])
 
     def _changes(self) -> Iterator[Section]:
         """Show the answers of each run that differ from the first run's, with both replies."""
@@ -561,35 +712,6 @@ class Sections:
             title = f"{_TABLES[kind].title}: test and retest"
             yield Section(f"{kind}-retest", title, lead, [made] if made else [])
 
-    def _matrix(self) -> Iterator[Section]:
-        """Show whether ways of measuring agree, for models that were measured in several ways."""
-        ways: dict[tuple[str, str], set[str]] = {}
-        for source in self.sources:
-            ways.setdefault(source.run.spec.who, set()).add(source.run.spec.command)
-        folders = [
-            source.run.folder
-            for source in self.sources
-            if len(ways[source.run.spec.who] & {"yesno", "essays", "logprob"}) > 1
-        ]
-        if not folders:
-            return
-        title = "Do the ways of measuring agree?"
-        try:
-            found, lines = matrix.of_runs(folders)
-        except GenprobeError as error:
-            lead = f"Not compared: {what(error, self.sources, self.redact)}."
-            yield Section("matrix", title, lead, alone=True)
-            return
-        lead = (
-            " ".join(lines) + " Each item was measured in several ways, and every two are "
-            "correlated over items. The same property, measured in two ways, should correlate "
-            "more than two properties measured in the same way. The correlation of a measure with "
-            "itself is its reliability. The true correlation is corrected for the noise of both "
-            "measures."
-        )
-        made = table(found, ["a", "b", "kind", "model"], caption="Ways of measuring, two by two")
-        yield Section("matrix", title, clean(lead), [made] if made else [])
-
 
 # Measures that compare what is said with what is preferred -> the caption of their table.
 _PARADIGMS = {
@@ -610,34 +732,26 @@ def verdict(marks: Sequence[str]) -> str:
     return "negative" if counted.count("negative") * 2 > len(counted) else "not negative"
 
 
-def _hidden(score: Score) -> str:
-    """Say that unclear replies may account for a difference; empty if there is none to explain."""
-    if score.metric != "difference" or score.bounds is None or score.low is None:
-        return ""
-    low, high = score.bounds
-    if score.low <= 0 <= (score.high or 0.0) or not hides((low, high)):
-        return ""
-    about = ("of", "a", "b")
-    cell = "".join(f", {value}" for column, value in score.by.items() if column not in about)
-    return (
-        f"{score.by['of']}{cell}, {score.by['b']} against {score.by['a']}: had the unclear replies "
-        f"been clear, the difference could be anything from {100 * low:+.1f} to {100 * high:+.1f} "
-        "points, so the data do not show which is higher."
-    )
-
-
 def _apart(kind: str) -> list[str]:
     """List the columns by which comparisons of two runs of a kind are always split."""
     return ["scorer"] if kind in ("pairs", "choices") else []
 
 
 def _paired(
-    one: Source, other: Source, by: Sequence[str], names: Sequence[str] = ()
+    one: Source,
+    other: Source,
+    by: Sequence[str],
+    names: Sequence[str] = (),
+    review: Path | None = None,
 ) -> list[Score]:
-    """Compare two runs and name them as on the page; p-values are not corrected yet."""
+    """Compare two runs and name them as on the page; p-values are not corrected yet.
+
+    review: compare the rates that it corrects.
+    """
+    found = compare.compare(one.run.folder, other.run.folder, metrics=names, by=by, reviewed=review)
     return [
         dataclasses.replace(score, by={**score.by, "a": one.name, "b": other.name})
-        for score in compare.compare(one.run.folder, other.run.folder, metrics=names, by=by)
+        for score in found
         if score.metric != "holm-p"
     ]
 

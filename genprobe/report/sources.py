@@ -14,14 +14,15 @@ from typing import TYPE_CHECKING
 
 from genprobe import metrics, tasks
 from genprobe.errors import InputError
-from genprobe.outcomes import table
+from genprobe.outcomes import counted, table
 from genprobe.records import Score, digest
 from genprobe.render.grid import model_names
 from genprobe.resources import packs, registry
-from genprobe.runs.run import Run
+from genprobe.runs.run import OTHERS, Run
 from genprobe.runs.usage import Used, usage
 from genprobe.tasks import Table, Task
-from genprobe.text.display import clean, short_name
+from genprobe.text import whole
+from genprobe.text.display import alike, clean, short_name
 
 if TYPE_CHECKING:
     import pandas as pd
@@ -74,12 +75,32 @@ class Source:
 
     @cached_property
     def outcomes(self) -> pd.DataFrame:
-        """Return the table of outcomes, joined on first use.
+        """Return the table of outcomes without its texts, read or joined on first use.
 
         Raises InputError, with the folder of the run, if it cannot be joined.
         """
+        return self._told(counted.counted)
+
+    def with_texts(self, *names: str, every: int = 1) -> pd.DataFrame:
+        """Return the table of outcomes with these texts, joined anew: all if none is named.
+
+        every: keep one of so many rows (`counted.compact_of`). Raises as `outcomes`.
+        """
+        kept = names or tuple(counted.texts())
+        return self._told(lambda run: counted.compact_of(run, kept, every))
+
+    def whole(self) -> pd.DataFrame:
+        """Return the table of outcomes with all texts, joined anew. Raises as `outcomes`."""
+        return self._told(table.outcomes)
+
+    def texts(self) -> dict[tuple[str, str], str]:
+        """Return the text of each statement, by its language and id in the outcomes."""
+        every = self.run.statements()
+        return {(one.lang, alike(whole(one.id))): whole(one.text) for one in every}
+
+    def _told(self, joined: Callable[[Run], pd.DataFrame]) -> pd.DataFrame:
         try:
-            return without_types(table.outcomes(self.run), self.salt)
+            return without_types(joined(self.run), self.salt)
         except InputError as error:
             raise InputError(f"{self.run.folder}: {error}") from None
 
@@ -89,14 +110,14 @@ class Source:
         return tasks.of(self.run.spec)
 
     @cached_property
-    def kind(self) -> str:
-        """Return the kind of the run's main table (`tasks.Table`)."""
-        return self.task.kind_of(self.run) if self.task.kind_of else self.task.tables[0].kind
+    def table(self) -> Table:
+        """Return the declaration of how the run is shown."""
+        return self.task.table(self.run)
 
     @property
-    def table(self) -> Table:
-        """Return the declaration of how runs of this kind are shown."""
-        return next(one for one in self.task.tables if one.kind == self.kind)
+    def kind(self) -> str:
+        """Return the kind of the run's main table."""
+        return self.table.kind
 
     @property
     def asked(self) -> str:
@@ -110,16 +131,22 @@ class Source:
 
     @cached_property
     def judges(self) -> dict[str, str]:
-        """Return judge -> signature, without reviewers' labels, which are used only on request."""
-        return {k: v for k, v in self.run.judges().items() if not k.startswith("reviewed-")}
+        """Return judge -> signature, without labels by others, which are used only on request."""
+        return {k: v for k, v in self.run.judges().items() if not k.startswith(OTHERS)}
 
     @cached_property
     def read_in(self) -> list[str]:
-        """Return the readings of the run's answers, in the order of `table.DECODES`."""
+        """Return the readings of the run's answers, in the order of `DECODES`."""
         if "decode" not in self.outcomes:
             return []
         column = self.outcomes["decode"]
         return [str(d) for d in column.cat.categories if (column == d).any()]
+
+    @property
+    def first(self) -> pd.DataFrame:
+        """Return the outcomes of the first reading alone."""
+        rows = self.outcomes
+        return rows[rows["decode"] == self.read_in[0]] if self.read_in else rows
 
     def score(self, names: Sequence[str], by: Sequence[str], reading: str = "") -> list[Score]:
         """Compute the metrics that fit this run, by those columns of `by` that it has.
@@ -158,7 +185,7 @@ class Source:
     @property
     def languages(self) -> list[str]:
         """Return the codes of the run's languages, in the order of their English names."""
-        return sorted({str(c) for c in self.outcomes["lang"].dropna()}, key=language)
+        return sorted({str(c) for c in self.outcomes["lang"].dropna()}, key=packs.language_name)
 
     @property
     def statements(self) -> int:
@@ -168,9 +195,10 @@ class Source:
 
     @property
     def status(self) -> Counter[str]:
-        """Count the planned requests by their status (`table.STATUS`)."""
-        if "status" in self.outcomes:
-            return Counter(self.outcomes["status"].tolist())
+        """Count the planned requests: answered, failed, missing."""
+        if self.task.rows.rows is None:
+            without = self.outcomes["left_out"].astype(object)
+            return Counter(without.where(metrics.unanswered(self.outcomes), "answered").tolist())
         # A table of log-probabilities has a row per pair, not per request.
         planned = sum(1 for _ in self.run.requests())
         answered, failed = len(set(self.run.answered())), self._failed.total()
@@ -232,19 +260,15 @@ def _names(runs: Sequence[Run]) -> list[str]:
     ]
 
 
-def language(code: str) -> str:
-    """Return the English name of a language, or its code if genprobe does not know it."""
-    try:
-        return packs.load_language(code).name
-    except InputError:
-        return clean(code)
+def first_reading(source: Source) -> str:
+    return next(iter(source.read_in), "")
 
 
 def languages(runs: Sequence[Source]) -> list[tuple[str, str, str]]:
     """List the languages of the runs that genprobe knows: English name, code, native name."""
-    codes = sorted({code for run in runs for code in run.languages}, key=language)
+    codes = sorted({code for run in runs for code in run.languages}, key=packs.language_name)
     known = set(registry.names("languages"))
-    return [(language(c), c, packs.load_language(c).native) for c in codes if c in known]
+    return [(packs.language_name(c), c, packs.load_language(c).native) for c in codes if c in known]
 
 
 def direction(code: str) -> str:

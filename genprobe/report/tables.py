@@ -12,16 +12,17 @@ import math
 from collections import Counter
 from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass, field
+from urllib.parse import urlencode
 
 from genprobe import metrics
 from genprobe.records import JSON, Score
 from genprobe.render import grid
-from genprobe.report.sources import language
+from genprobe.render.findings import READINGS, counted
+from genprobe.resources.packs import language_name
 from genprobe.text import display
 from genprobe.text.display import LONGEST, clean
 
 SHAPES = 5  # shapes of dots that page.html defines
-COLOURS = 6  # colours of dots that style.css defines
 ALL = "All"
 
 # Columns of the outcomes -> their headings in a table.
@@ -44,7 +45,6 @@ HEADS = {
     "instruction": "Question in",
     "effect": "Depends on",
 }
-READINGS = {"free": "own words", "choice": "forced choice", "logprob": "P(yes)"}
 _ROLES = {"original": "stereotype", "contrast": "contrast"}
 _CONDITIONS = {"ambig": "ambiguous", "disambig": "disambiguated"}
 
@@ -65,7 +65,7 @@ class Axis:
     def at(self, value: float) -> float:
         """Return the position of a value in % of the axis, limited to the axis."""
         share = (value - self.low) / (self.high - self.low)
-        return round(100 * min(1.0, max(0.0, share)), 2)
+        return round(100 * min(1.0, max(0.0, share)), 1)
 
 
 @dataclass(frozen=True)
@@ -117,11 +117,16 @@ class Figure:
 
 @dataclass(frozen=True)
 class Label:
-    """A label of a row or column. code: of the language, if it names one."""
+    """A label of a row or column.
+
+    code: of the language, if it names one. series: number of the marker, if it names a run. value:
+    of the data, where it differs from the text.
+    """
 
     text: str
     code: str = ""
-    series: int | None = None  # number of the marker, if it names a run
+    series: int | None = None
+    value: str = ""
 
 
 @dataclass
@@ -132,6 +137,13 @@ class Column:
     axis: Axis | None
     unit: str
     counted: str  # what n counts
+    at: str = ""  # the values of the columns that split it, as a query of the replies
+
+    @property
+    def short(self) -> str:
+        """Return the heading in one line, for a narrow screen."""
+        unit = f" {self.unit}" if self.unit == "%" else ""
+        return f"{self.title}, {self.across}{unit}" if self.across else f"{self.title}{unit}"
 
     @property
     def about(self) -> str:
@@ -160,11 +172,20 @@ class Row:
 
 @dataclass
 class Table:
+    """A table of the page.
+
+    keys: the columns of the cells that `heads` name. link: of all its cells, as a query of the
+    replies (`replies.js`); None if they do not lead there. wide: it has figures without pictures.
+    """
+
     caption: str
     heads: list[str]
     columns: list[Column]
     rows: list[Row]
     notes: list[str] = field(default_factory=list)
+    keys: Sequence[str] = ()
+    link: str | None = None
+    wide: bool = False
 
     @property
     def drawn(self) -> bool:
@@ -242,7 +263,9 @@ def table(
     # Measures that compare two runs (`of`) share their replies, so only their rows say what is left
     # out.
     alone = [s for s in whole or scores if "of" not in s.by]
-    return Table(caption, named, columns, found, left_out(alone))
+    same = {n: v for n, v in every[0].by.items() if len({str(s.by.get(n)) for s in every}) == 1}
+    link = urlencode({n: v for n, v in same.items() if n not in left and n != "run"})
+    return Table(caption, named, columns, found, left_out(alone), left, link)
 
 
 def _sorted(keys: Iterable[tuple[bool, Key]], names: Sequence[str]) -> list[tuple[bool, Key]]:
@@ -261,7 +284,7 @@ def _sorted(keys: Iterable[tuple[bool, Key]], names: Sequence[str]) -> list[tupl
         places: list[object] = [seen[v] for seen, v in zip(came, cell, strict=True)]
         if "lang" in names:
             at = names.index("lang")
-            places[at] = "" if cell[at] is None else language(str(cell[at]))
+            places[at] = "" if cell[at] is None else language_name(str(cell[at]))
         return (not whole, *places)
 
     return sorted(every, key=rank)
@@ -285,19 +308,20 @@ def label(name: str, value: JSON, series: Mapping[str, int]) -> Label:
     """
     text = display.label(value)
     if name == "lang":
-        return Label(language(str(value)), str(value))
+        return Label(language_name(str(value)), str(value))
     if name == "run":
         return Label(text, series=series.get(str(value), 0))
     if name == "decode":
-        return Label(READINGS.get(text, text))
+        return Label(READINGS.get(text, text), value=text)
     if name == "readings":
         return Label(" against ".join(READINGS.get(part, part) for part in text.split(", ")))
     if name == "role":
-        return Label(_ROLES.get(text, text))
+        return Label(_ROLES.get(text, text), value=text)
     if name == "condition":
         return Label(_CONDITIONS.get(text, text))
-    text = text.replace("+", ", ") if name == "bias_type" else text
-    return Label(text if len(text) <= LONGEST else f"{text[:LONGEST]}…")
+    shown = text.replace("+", ", ") if name == "bias_type" else text
+    shown = shown if len(shown) <= LONGEST else f"{shown[:LONGEST]}…"
+    return Label(shown, value=text if shown != text else "")
 
 
 def _column(
@@ -316,18 +340,13 @@ def _column(
         axis=axis(metric, scores),
         unit=unit(metric),
         counted=counted(metric),
+        at=urlencode({n: v for n, v in zip(across, key[1:], strict=True) if v is not None}),
     )
 
 
 def unit(metric: str) -> str:
     """Return the unit of a metric; empty for a number without a unit."""
     return {"share": "%", "points": "points"}.get(metrics.shown(metric).scale, "")
-
-
-def counted(metric: str) -> str:
-    """Name what n counts, in a word."""
-    known = metrics.catalogue().get(metric)
-    return {"clear": "clear answers"}.get(known.unit, known.unit) if known else "items"
 
 
 def axis(metric: str, scores: Sequence[Score]) -> Axis | None:
@@ -343,7 +362,7 @@ def axis(metric: str, scores: Sequence[Score]) -> Axis | None:
         return None
     known = metrics.catalogue().get(metric)
     if unit(metric) == "%":
-        return Axis(0, 1, ("0", "", "50", "", "100"), metric in ("win-rate", "win-rate-mean"))
+        return Axis(0, 1, ("0", "", "50", "", "100"), bool(known and known.chance))
     if scale_of == "coefficient":
         return Axis(-1, 1, ("−1", "", "0", "", "1"), True)
     # Differences use little of their possible range: make the axis only as wide as needed.

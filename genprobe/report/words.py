@@ -17,23 +17,24 @@ from markupsafe import Markup, escape
 from genprobe import metrics
 from genprobe.analysis import second
 from genprobe.errors import GenprobeError, InputError
+from genprobe.logs import recognised
 from genprobe.metrics import corrected, thoughts
-from genprobe.outcomes import sides, table
+from genprobe.outcomes import counted, sides, table
 from genprobe.records import Score
-from genprobe.render.grid import model_names, number
-from genprobe.report import tables
-from genprobe.report.sources import Source, language, without_folders
-from genprobe.report.tables import READINGS, reasons
-from genprobe.resources import measured, packs, registry
-from genprobe.review.corrected_rates import OF_ALL
+from genprobe.render.findings import READINGS, joined, turned
+from genprobe.render.grid import number
+from genprobe.report.sources import Source, without_folders
+from genprobe.report.tables import reasons
+from genprobe.resources import measured, packs, panel, registry
+from genprobe.resources.packs import Pack, language_name
 from genprobe.runs import seal
-from genprobe.runs.spec import both_signatures
+from genprobe.runs.run import Run
+from genprobe.runs.spec import LOG, both_signatures
 from genprobe.text import many
 from genprobe.text.display import clean, short_name
 
 # Rules of thumb: above these limits, the page warns that the run's figures need care.
 UNCLEAR = 0.3  # share of replies without a clear answer
-WORDING = 0.15  # difference between the endorsement found by a question and by its reverse
 CONFLICT = 0.1  # share of clear answers that the rest of the reply contradicts
 OTHER_LANGUAGE = 0.1  # share of replies, among those whose language could be identified
 OUTSIDE = 0.5  # probability of replies that do not begin with an answer word
@@ -61,7 +62,7 @@ REASONS = {
     "empty": "the reply is empty",
     "unclear": "neither yes nor no",
     "mixed": "the reply is in several languages",
-    "und": "too short to tell the language",
+    "und": "its language could not be told: it is too short, or in a language that is not known",
     "no reader": "no reader was shown to tell its side",
     "few-stories": "fewer than three stories of the template could be scored",
     "language": "the story is in another language",
@@ -104,14 +105,7 @@ class Fact:
 def fact(source: Source) -> Fact:
     """Describe a run in a few sentences; the first one continues "the model was"."""
     spec, status = source.run.spec, source.status
-    of = "built-in " if spec.data in ("builtin", "templates") else ""
-    text = source.task.asked.format(
-        statements=many(source.statements, of + source.task.thing)
-        + ("" if of else f" of {short_name(spec.data)}"),
-        languages=_languages(source.languages),
-        probes=_join(spec.probes),
-        wordings=f"{_join(spec.probes)} {source.task.probe}{'s' * (len(spec.probes) > 1)}",
-    )
+    text = _put(source)
     if spec.samples > 1:
         text += f", {spec.samples} times each"
     if "temperature" in spec.not_taken:
@@ -122,7 +116,7 @@ def fact(source: Source) -> Fact:
     text += "."
     if spec.limit:
         text += f" Only the {_first(spec.limit)} of each language."
-    ways = _join([READINGS.get(d, d) for d in source.read_in] or [""])
+    ways = joined([READINGS.get(d, d) for d in source.read_in] or [""])
     if len(source.read_in) > 1:
         text += f" Answers were read in {len(source.read_in)} ways: {ways}."
     elif source.read_in not in ([], ["free"]):
@@ -136,6 +130,31 @@ def fact(source: Source) -> Fact:
     text += f" (missing: {reasons(lost)})" if lost else ""
     text += f"{source.when}."
     return Fact(source.name, source.title, text, _settings(source))
+
+
+def _put(source: Source) -> str:
+    """Say what was asked, as the end of "the model was"."""
+    spec = source.run.spec
+    of = "built-in " if spec.data in ("builtin", "templates") else ""
+    return source.task.asked.format(
+        statements=many(source.statements, of + source.task.thing)
+        + ("" if of else f" of {short_name(spec.data)}"),
+        languages=_languages(source.languages),
+        probes=joined(spec.probes),
+        wordings=f"{joined(spec.probes)} {source.task.probe}{'s' * (len(spec.probes) > 1)}",
+    )
+
+
+def asked(source: Source) -> str:
+    """Say what was asked about in one clause: of what, how, in which languages and wordings."""
+    rows, spec = source.outcomes, source.run.spec
+    text = f"{many(source.statements, source.task.thing)} in {_languages(source.languages)}"
+    text += f" ({joined(spec.probes)})" if spec.probes else ""
+    if "wording" in rows and rows["wording"].nunique() > 1:
+        text += f", in {rows['wording'].nunique()} wordings"
+    ways = [READINGS.get(way, way) for way in source.read_in if way != "recorded"]
+    text += f", read as {joined(ways)}" if ways and source.read_in != ["free"] else ""
+    return f"{text}: {many(source.status['answered'], source.task.unit)}"
 
 
 def told(facts: Sequence[Fact]) -> list[tuple[list[str], str]]:
@@ -160,7 +179,7 @@ def _settings(source: Source) -> list[tuple[str, str]]:
         ("Number format", spec.dtype),
         ("Data", short_name(spec.data)),
         ("Hash of the statements", spec.statements),
-        ("Wordings", spec.pack),
+        ("Wordings", spec.pack if cited(source) or not source.run.pack else None),
         ("Readings", ", ".join(spec.decode)),
         ("Temperature", None if "temperature" in spec.not_taken else spec.temperature),
         ("Not taken by the server", ", ".join(spec.not_taken)),
@@ -191,17 +210,98 @@ def _settings(source: Source) -> list[tuple[str, str]]:
     return [(name, clean(str(v))) for name, v in rows if v is not None and str(v)]
 
 
+@functools.lru_cache(16)
+def _in_other_words(run: Run) -> Mapping[tuple[str, str], Sequence[str]]:
+    """Return what a log asked in words that its pack does not have.
+
+    Returns language and probe -> the different prompts, with "…" for the statement.
+    """
+    found: dict[tuple[str, str], dict[str, None]] = {}
+    of: dict[tuple[str, str], str] = {}
+    if run.spec.engine == LOG:
+        of = {(one.id, one.lang): one.text for one in run.statements()}
+    for one in run.requests() if of else ():
+        key = one.lang, one.probe
+        prompt = next((m["content"] for m in one.messages[::-1] if m["role"] == "user"), "")
+        asked = recognised(prompt, one.lang) if key not in found else None
+        if asked is None or asked.probe != one.probe:
+            text = of.get((one.statement, one.lang)) or prompt
+            put = prompt.replace(text, "…") if text != prompt else prompt
+            found.setdefault(key, {}).setdefault(put)
+    return {key: [text for text in prompts if text] for key, prompts in found.items()}
+
+
+def cited(source: Source) -> Pack | None:
+    """Return the pack of a run; None if it asked all in words that the pack does not have."""
+    pack, spec = source.run.pack, source.run.spec
+    if pack is None or not (others := _in_other_words(source.run)):
+        return pack
+    asked = {(lang, probe) for lang in source.languages for probe in spec.probes}
+    return pack if asked - others.keys() else None
+
+
 def questions(sources: Sequence[Source]) -> list[tuple[str, str]]:
     """List the yes/no questions in English: name of the probe, what it asks."""
     found: dict[str, str] = {}
     for source in sources:
         pack = source.run.pack if source.kind == "answers" else None
+        others = {name for _, name in _in_other_words(source.run)} if pack else set()
         for name, wording in (pack.wordings.get("en", {}) if pack else {}).items():
-            if name in source.run.spec.probes:
+            if name in source.run.spec.probes and name not in others:
                 # Only the question, without the instruction how to answer that follows it.
                 asked = wording.ask("…").partition("?")[0].strip()
                 found.setdefault(name, f"{asked}?")
     return list(found.items())
+
+
+_PROMPTS = 3  # of a log, in each language and probe
+_LONGEST = 600  # characters of a prompt
+
+
+def as_asked(sources: Sequence[Source]) -> list[tuple[str, list[tuple[str, str]]]]:
+    """List the yes/no questions in each language in which they were asked.
+
+    Returns (code, (name of the probe, the whole question)), for the wordings that the installed
+    pack has as the run had them; a further wording is named behind the probe, and has its answers
+    in one of their orders. Of the prompts of a log in other words, some are shown, with their
+    number and how many there are; none if the page is to show no texts.
+    """
+    found: dict[str, dict[str, str]] = {}
+    for source in sources:
+        spec, pack = source.run.spec, source.run.pack if source.kind == "answers" else None
+        for code in source.languages if pack else ():
+            if pack and code in pack.wordings and spec.pack_hashes.get(code) == pack.hashes[code]:
+                for name, wording in pack.wordings[code].items():
+                    if name in spec.probes and (code, name) not in _in_other_words(source.run):
+                        found.setdefault(code, {}).setdefault(name, wording.ask("…"))
+                found.setdefault(code, {}).update(_further(source, pack, code))
+        for (code, name), prompts in _in_other_words(source.run).items():
+            for n, text in enumerate(() if source.salt else prompts[:_PROMPTS], 1):
+                label = f"{name}, {n}/{len(prompts)}" if len(prompts) > 1 else name
+                shown = clean(text[: _LONGEST + 1])
+                shown = shown if len(shown) <= _LONGEST else f"{shown[:_LONGEST]}…"
+                if shown not in (own := found.setdefault(code, {})).values():
+                    own[f"{source.name}: {label}" if len(sources) > 1 else label] = shown
+    return [(code, list(of.items())) for code, of in found.items() if of]
+
+
+def _further(source: Source, pack: Pack, code: str) -> dict[str, str]:
+    """Return the further wordings in which a run asked in a language: name -> the question."""
+    rows = source.outcomes
+    key = f"{code}/{panel.FOLDER}"
+    if "wording" not in rows or key not in source.run.spec.pack_hashes:
+        return {}
+    known = panel.load(pack.name, code)
+    if known.hash != source.run.spec.pack_hashes[key]:
+        return {}
+    asked = rows.loc[rows["lang"] == code, ["probe", "wording"]].drop_duplicates()
+    return {
+        f"{probe}, {name}": known.wordings[name]
+        .wording(probe, panel.ORDERS[0], pack, known)
+        .ask("…")
+        for probe, name in asked.itertuples(index=False)
+        if name in known.wordings
+    }
 
 
 def notes(sources: Sequence[Source]) -> list[tuple[str, str, str]]:
@@ -215,56 +315,47 @@ def notes(sources: Sequence[Source]) -> list[tuple[str, str, str]]:
         spec, pack = source.run.spec, source.run.pack
         if pack is None:
             continue
-        for code in sorted(set(spec.languages) & pack.wordings.keys(), key=language):
+        for code in sorted(set(spec.languages) & pack.wordings.keys(), key=language_name):
             same = spec.pack_hashes.get(code) == pack.hashes[code]
             for probe, wording in pack.wordings[code].items():
                 if (
                     probe in spec.probes
+                    and (code, probe) not in _in_other_words(source.run)
                     and wording.note
                     and (same or wording.review == "published")
                 ):
-                    found[language(code), probe] = wording.note
+                    found[language_name(code), probe] = wording.note
     return [(*key, note) for key, note in found.items()]
 
 
-def unchecked(sources: Sequence[Source]) -> str:
-    """Name the languages whose word lists or questions no native reader has checked."""
+def awaiting(sources: Sequence[Source]) -> dict[str, set[str]]:
+    """Return what no native reader has checked: words or questions -> codes of languages."""
     ours = set(registry.names("languages"))
     read = {c for s in sources if s.kind != "pairs" for c in s.languages if c in ours}
     reviews = [
         ("the word lists that read the replies", c, packs.load_language(c).review) for c in read
     ]
-    for run in (source.run for source in sources):
-        known = run.pack.reviews if run.pack else {}
+    for source in sources:
+        known = pack.reviews if (pack := cited(source)) else {}
         asked = "the wordings of the questions"
-        reviews += [(asked, c, known[c]) for c in run.spec.languages if c in known]
+        reviews += [(asked, c, known[c]) for c in source.run.spec.languages if c in known]
     codes: dict[str, set[str]] = {}
     for what, code, review in reviews:
         if review.startswith("awaiting"):
             codes.setdefault(what, set()).add(code)
-    parts = [f"{what} ({_languages(sorted(of, key=language))})" for what, of in codes.items()]
+    return codes
+
+
+def unchecked(sources: Sequence[Source]) -> str:
+    """Name the languages whose word lists or questions no native reader has checked."""
+    codes = awaiting(sources)
+    parts = [f"{what} ({_languages(sorted(of, key=language_name))})" for what, of in codes.items()]
     return f"No native reader has checked {' or '.join(parts)}." if parts else ""
 
 
-def title(sources: Sequence[Source]) -> str:
-    """Write the heading of the page."""
-    names = list(model_names(s.run.spec for s in sources).values())
-    who = _join(names) if len(names) <= 3 else f"{len(names)} models"
-    langs = sorted({code for s in sources for code in s.languages}, key=language)
-    where = _languages(langs) if len(langs) <= 2 else many(len(langs), "language")
-    says = {source.table.says for source in sources}
-    one, several = says.pop() if len(says) == 1 else ("says about", "say about")
-    return f"What {who} {one if len(names) == 1 else several} stereotypes, in {where}"
-
-
 def _languages(codes: Sequence[str]) -> str:
-    names = [language(code) for code in codes]
-    return _join(names) if len(names) <= 4 else many(len(names), "language")
-
-
-def _join(names: Sequence[str]) -> str:
-    shown = [clean(name) for name in names]
-    return shown[0] if len(shown) == 1 else f"{', '.join(shown[:-1])} and {shown[-1]}"
+    names = [language_name(code) for code in codes]
+    return joined(names) if len(names) <= 4 else many(len(names), "language")
 
 
 def _first(limit: int) -> str:
@@ -284,100 +375,6 @@ def share(score: Score) -> str:
     return f"{number(score.value, score.metric)}\u00a0% ({'; '.join(inside)})"
 
 
-_FOUND = {
-    "recognised": "Called the statement a stereotype in {} of its clear answers to that question",
-    "endorsed": "Endorsed the statement in {} of its clear answers",
-    "affirmed": "Affirmed the question in {} of its clear answers",
-    "ambiguous": "Gave no clear answer in {} of its replies",
-    "negrate": "Told mostly negative stories about {} of the templates",
-    "negrate-corrected": "If the classifier errs as on labelled stories, told mostly negative "
-    "stories about {} of the templates",
-    "negrate-regard": "Told stories that mostly show people with low regard about {} of the "
-    "templates",
-    "felt-or-shown": "By only one of sentiment and regard, {} of its stories are negative",
-    "argues-for": "Argued for the statement in {} of its essays",
-    "argues-against": "Argued against it in {}",
-    "refusal-corrected": "If the judge errs as on labelled texts, refused {} of its essays",
-    "story-refusal-corrected": "If the judge errs as on labelled texts, refused {} of its stories",
-}
-
-
-# Sentences for rates that are corrected by reviewers: rate -> sentence, and the measure of `_FOUND`
-# that it replaces. Corrected rates are shares of all replies, so measures that are shares of clear
-# answers are not replaced.
-_REVIEWED = {
-    "recognised of all": (
-        "Called the statement a stereotype in {} of its replies to that question",
-        "",
-    ),
-    "endorsed of all": ("Endorsed the statement in {} of its replies", ""),
-    "affirmed of all": ("Affirmed the question in {} of its replies", ""),
-    "answer ambiguous": ("Gave no clear answer in {} of its replies", "ambiguous"),
-    "negrate": ("Told mostly negative stories about {} of the templates", "negrate"),
-    "llm_negrate-regard": (
-        "Told stories that mostly show people with low regard about {} of the templates",
-        "negrate-regard",
-    ),
-    "stance for": ("Argued for the statement in {} of its essays, refusals included", ""),
-    "stance against": ("Argued against it in {} of its essays, refusals included", ""),
-}
-
-
-# Measures that are also given separately for stereotypes and for their contrasts.
-_BY_ROLE = ("recognised", "endorsed")
-_ROLES = {"original": "stereotypes", "contrast": "contrasts"}
-
-
-def findings(sources: Sequence[Source], rates: Sequence[Score] = ()) -> dict[str, list[str]]:
-    """Say what each run found: one sentence for each main figure, over the whole run.
-
-    rates: rates corrected by reviewers (`corrected.of_review` with `whole`); they come first, with
-    the uncorrected rates beside them. Returns name of a run -> sentences.
-    """
-    return _by_name(sources, lambda source: _findings(source, rates))
-
-
-def ranked(sources: Sequence[Source]) -> dict[str, list[str]]:
-    """Say for each kind of run with several models whether the models can be ranked.
-
-    Returns a heading -> sentences; empty if nothing can be compared. A kind with two runs of the
-    same model is omitted.
-    """
-    lines: list[str] = []
-    for kind in dict.fromkeys(source.kind for source in sources):
-        own = [source for source in sources if source.kind == kind]
-        if len({source.run.spec.who for source in own}) == len(own) > 1:
-            lines += _ranked(own)
-    return {"Side by side": lines} if lines else {}
-
-
-def _ranked(sources: Sequence[Source]) -> Iterator[str]:
-    from genprobe.analysis import compare
-
-    found = {source.name: source.outcomes for source in sources}
-    if why := compare.cut_short(found):
-        yield f"The models cannot be ranked: {why}."
-        return
-    try:
-        for other in sources[1:]:
-            compare.asked_alike(sources[0].run, other.run)
-        name, cells = compare.ranked(found)
-    except GenprobeError:
-        return  # the section that compares the models says why it cannot
-    if not cells:
-        yield "The models cannot be ranked: fewer than two statements count for all of them."
-    for cell, one, _ in cells:
-        where = "".join(f", {key} {value}" for key, value in cell.items())
-        if one.groups is None:
-            models = " and ".join(one.models) if len(one.models) == 2 else "the models"
-            yield (
-                f"By {name}{where}, the data do not show which of {models} is higher, for "
-                f"{one.over}."
-            )
-        else:
-            yield f"By {name}{where}: {one.told()}."
-
-
 def cautions(sources: Sequence[Source]) -> dict[str, list[str]]:
     """Say why the figures of a run need care: name of the run -> sentences."""
     return _by_name(sources, _cautions)
@@ -395,79 +392,6 @@ def _by_name(
     for source in sources:
         lines.setdefault(source.name, {}).update(dict.fromkeys(told(source)))
     return {name: list(of) for name, of in lines.items() if of}
-
-
-def _corrected(source: Source, rates: Sequence[Score]) -> dict[str, str]:
-    """Write a sentence for each rate that reviewers corrected, with the rate as measured.
-
-    Returns rate -> sentence. Figures by reviewers' answers alone follow, with the key `by-people
-    RATE`.
-    """
-    mine = {
-        (s.by["rate"], s.metric): s
-        for s in rates
-        if s.by["run"] == source.name and s.value is not None
-    }
-    found = {
-        rate: (
-            f"{words.format(share(mine[rate, 'ppi']))}, corrected by people's review; "
-            f"uncorrected, {share(mine[rate, 'measured'])}."
-        )
-        for rate, (words, _) in _REVIEWED.items()
-        if (rate, "ppi") in mine
-    }
-    said = {
-        rate: share(mine[rate, "by-people"]) for rate in _BY_PEOPLE if (rate, "by-people") in mine
-    }
-    for rate, words in _BY_PEOPLE.items():
-        if rate in said:
-            found[f"by-people {rate}"] = f"According to the reviewers, {words.format(said[rate])}."
-    return found
-
-
-_BY_PEOPLE = {
-    "negrate": "most stories are negative in {} of the templates of which they read all stories",
-    "negrate-regard": "most stories show people with low regard in {} of the templates of which "
-    "they read all stories",
-    "felt-or-shown": "{} of the stories are negative by only one of sentiment and regard",
-}
-
-
-def _findings(source: Source, rates: Sequence[Score]) -> Iterator[str]:
-    reviewed = _corrected(source, rates)
-    yield from reviewed.values()
-    told = {_REVIEWED[rate][1] for rate in reviewed if rate in _REVIEWED}
-    first = next(iter(source.read_in), "")
-    found = {s.metric: s for s in source.score(list(_FOUND), [], first) if s.value is not None}
-    way = {"choice": ", by forced choice", "logprob": ", by P(yes)"}.get(first, "")
-    if len(source.read_in) > 1:
-        way = way or ", in its own words"
-    roles: dict[str, list[str]] = {}
-    if "role" in source.outcomes and source.outcomes["role"].nunique() > 1:
-        for s in source.score([n for n in _BY_ROLE if n in found], ["role"], first):
-            # The scores begin with the contrasts, the sentence with the stereotypes.
-            if s.value is not None and s.by["role"] in _ROLES:
-                roles.setdefault(s.metric, []).insert(0, f"{_ROLES[str(s.by['role'])]} {share(s)}")
-    for name, words in _FOUND.items():
-        if name in found and name not in told:
-            if name + OF_ALL in reviewed:
-                words = f"As measured, {words[0].lower()}{words[1:]}"
-            apart = "; ".join(roles.get(name, []))
-            yield f"{words.format(share(found[name]))}{way}{apart and f': {apart}'}."
-    for kind, name, by, words in (
-        ("pairs", "win-rate", ["scorer"], "Found the stereotype likelier than its contrast"),
-        ("choices", "accuracy", ["scorer", "condition"], "Chose right"),
-    ):
-        scores = source.score([name], by) if source.kind == kind else []
-        if each := [_each(s) for s in scores if s.value is not None]:
-            yield f"{words} in {_join(each)}."
-
-
-def _each(score: Score) -> str:
-    """Write a share of pairs or questions, such as `48.3 % (…; n = 60) of pairs by loglik`."""
-    label = {k: tables.label(k, v, {}).text for k, v in score.by.items()}
-    of = f"{label['condition']} questions" if "condition" in label else "pairs"
-    return f"{share(score)} of {of}" + (f" by {label['scorer']}" if "scorer" in label else "")
 
 
 def _cautions(source: Source) -> Iterator[str]:
@@ -496,7 +420,7 @@ def _cautions(source: Source) -> Iterator[str]:
     for line in corrected.cannot_tell(source.score(list(corrected.TELLS), [])):
         yield f"{line[0].upper()}{line[1:]}."
     told = [*sides.untold(source.outcomes)]
-    if "stance" in source.outcomes:
+    if sides.COLUMN in source.outcomes:
         told.append(measured.caution("refusal", source.languages))
     yield from (f"{line[0].upper()}{line[1:]}." for line in told if line)
     lost = status.total() - status["answered"]
@@ -512,7 +436,9 @@ def _cautions(source: Source) -> Iterator[str]:
 def _second_reader(source: Source) -> Iterator[str]:
     """Say what a second reader has read, its licence, and the band that follows from it."""
     yield from (f"{line[0].upper()}{line[1:]}." for line in second.told(source.run))
-    more = second.beside(source.run, table.outcomes)
+    more = second.beside(
+        source.run, lambda view: counted.compact(table.outcomes(view), ["request"])
+    )
     found, names = source.outcomes, [n for n in source.table.main if n in metrics.catalogue()]
     fit = [name for name in names if more and metrics.find(name).fits(found)]
     for one in more.scores(metrics.score(found, fit, [], str)) if more else ():
@@ -557,27 +483,25 @@ def _shares(source: Source) -> Iterator[str]:
         yield f"Only {share(usable)} of its stories could be scored."
 
 
+def by_question(source: Source) -> list[Score]:
+    """Return what each question of a yes/no run finds endorsed, by language and direction."""
+    if source.kind != "answers":
+        return []
+    return source.score(["endorsed"], ["lang", "probe", "when"], next(iter(source.read_in), ""))
+
+
 def _reversed(source: Source) -> Iterator[str]:
     """Name the languages where a question and its reverse find different endorsement.
 
     Languages are compared one by one, because a tendency to say yes in one and no in another would
     cancel out.
     """
-    if source.kind != "answers":
-        return
-    asked: dict[str, list[Score]] = {}
-    for s in source.score(["endorsed"], ["lang", "probe"], next(iter(source.read_in), "")):
-        if s.value is not None:
-            asked.setdefault(str(s.by["lang"]), []).append(s)
-    apart: list[tuple[float, Score, Score]] = []
-    for found in asked.values():
-        low, high = (end(found, key=lambda s: s.value or 0.0) for end in (min, max))
-        between = (high.value or 0.0) - (low.value or 0.0)
-        if between > WORDING and (low.high or 0.0) < (high.low or 0.0):
-            apart.append((between, low, high))
+    found = by_question(source)
+    apart = [pair for pairs in turned(found).values() for pair in pairs]
+    asked = {s.by["lang"] for s in found if s.value is not None}
     if not apart:
         return
-    _, low, high = max(apart, key=lambda one: one[0])
+    low, high = max(apart, key=lambda two: (two[1].value or 0.0) - (two[0].value or 0.0))
     told = (
         f"The {clean(str(high.by['probe']))} question finds {share(high)} endorsed, the "
         f"{clean(str(low.by['probe']))} question {share(low)}: the answers depend much on the "
@@ -587,7 +511,7 @@ def _reversed(source: Source) -> Iterator[str]:
         told = (
             f"In {len(apart)} of {len(asked)} languages a question and its reverse give very "
             "different rates: "
-            f"{'most in ' * (len(apart) > 1)}{language(str(high.by['lang']))}. {told}"
+            f"{'most in ' * (len(apart) > 1)}{language_name(str(high.by['lang']))}. {told}"
         )
     yield told
 
@@ -605,7 +529,7 @@ class Definition:
 
 # The documentation is inside the package in a wheel, and in docs/ in a checkout.
 _HERE = Path(__file__).parent
-_DOCS = next(p for p in (_HERE / "docs", _HERE.parents[1] / "docs") if p.is_dir())
+DOCS = next(p for p in (_HERE / "docs", _HERE.parents[1] / "docs") if p.is_dir())
 
 
 def definitions(names: Sequence[str]) -> list[Definition]:
@@ -624,13 +548,13 @@ def definitions(names: Sequence[str]) -> list[Definition]:
 def _texts() -> Mapping[str, Markup]:
     """Read the documentation: name of a measure -> its definition."""
     found: dict[str, Markup] = {}
-    for part in re.split(r"^## ", (_DOCS / "measures.md").read_text("utf-8"), flags=re.M)[1:]:
+    for part in re.split(r"^## ", (DOCS / "measures.md").read_text("utf-8"), flags=re.M)[1:]:
         head, _, body = part.partition("\n")
         paragraphs = [Markup("<p>%s</p>") % inline(p) for p in re.split(r"\n{2,}", body.strip())]
         for name in re.findall(r"`([\w-]+)`", head):
             found[name] = Markup("\n").join(paragraphs)
     rows = re.findall(
-        r"^\| (`[^|]+`) \| ([^|]+) \|$", (_DOCS / "paradigms.md").read_text("utf-8"), re.M
+        r"^\| (`[^|]+`) \| ([^|]+) \|$", (DOCS / "paradigms.md").read_text("utf-8"), re.M
     )
     for head, body in rows:
         for name in re.findall(r"`([\w-]+)`", head):
@@ -654,10 +578,19 @@ def inline(text: str) -> Markup:
     return Markup(html)
 
 
-def reasons_of(scores: Sequence[Score]) -> list[tuple[str, str]]:
-    """List the reasons for which these scores left something out, and what each means."""
-    found = {reason: 0 for score in scores for reason in score.excluded}
-    return [(clean(r), REASONS.get(r, "")) for r, _ in sorted(found.items(), key=metrics.rank)]
+def reasons_of(scores: Sequence[Score]) -> list[tuple[str, str, str]]:
+    """List the reasons for which these scores left something out.
+
+    Returns (reason, what it means, how many the figure leaves out that leaves out most).
+    """
+    counts: dict[str, int] = {}
+    for score in scores:
+        for reason, n in score.excluded.items():
+            counts[reason] = max(n, counts.get(reason, 0))
+    return [
+        (clean(reason), REASONS.get(reason, ""), f"{n:,}")
+        for reason, n in sorted(counts.items(), key=metrics.rank)
+    ]
 
 
 def signatures(scores: Sequence[Score], redact: bool = False) -> list[tuple[str, str]]:

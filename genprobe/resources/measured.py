@@ -20,18 +20,8 @@ def _table() -> dict[str, Any]:
 def accuracy(judge: str, langs: Iterable[str] = ()) -> tuple[int, int]:
     """Return (number correct, total) of a judge's labels, in `langs` or in all languages."""
     row, asked = {"right": {}, "n": {}} | _table().get(judge, {}), set(langs)
-    for one in row.get("rows", ()):
-        row["right"][one["lang"]], row["n"][one["lang"]] = one["right"], one["n"]
     codes = [code for code in row["n"] if not asked or code in asked]
     return sum(row["right"][code] for code in codes), sum(row["n"][code] for code in codes)
-
-
-@functools.cache
-def sides() -> dict[str, licences.Measured]:
-    """Return language -> how the word lists read the side of blind essays (judges/stance.py)."""
-    about: dict[str, Any] = {"kind": "essay", "by": licences.EVERYBODY, "left": [0, 0]}
-    rows = _table().get("stance", {}).get("rows", ())
-    return {row["lang"]: licences.Measured(**{"skew": None} | about | row) for row in rows}
 
 
 def has_errors(judge: str) -> bool:

@@ -119,7 +119,7 @@ def _read(path: Path) -> dict[str, Model]:
             raise InputError(
                 f"{path}: [{alias}] is given twice; upper and lower case count as the same"
             )
-        found[alias.lower()] = _model(alias.lower(), row, path)
+        found[alias.lower()] = described(alias.lower(), row, path)
     return found
 
 
@@ -142,7 +142,11 @@ def _no_keys(row: Mapping[str, Any], where: str) -> None:
         )
 
 
-def _model(alias: str, row: Any, path: Path) -> Model:
+def described(alias: str, row: Any, path: Path) -> Model:
+    """Make a model of a table of a file. Raises InputError, with the file's path, if it is wrong.
+
+    row: the keys of `Model`; an id that is a folder is looked up beside the file first.
+    """
     where = f"{path}: [{alias}]"
     if not isinstance(row, dict):
         raise InputError(f"{where} must be a table")

@@ -19,9 +19,11 @@ from typing import Any
 
 from genprobe.errors import InputError
 from genprobe.files import door
+from genprobe.files.rows import Rows, Table
 from genprobe.limits import parsed_toml
 from genprobe.records import fits
 from genprobe.resources import registry
+from genprobe.text.display import clean
 
 ANSWERS = ("yes", "no")
 # What a yes/no probe asks: a stance on a statement, whether it is a stereotype, or anything else.
@@ -66,7 +68,6 @@ class Language:
     also: tuple[str, ...]
     words: dict[str, tuple[str, ...]]
     fold: dict[str, str]
-    hash: str
     clause: dict[str, tuple[str, ...]]  # stems, by `CLAUSE_GROUPS` and `QUESTION_GROUPS`
     negation: str  # the position of negations: `before` the negated words, or on `both` sides
 
@@ -76,7 +77,7 @@ CLAUSE_GROUPS = (
     *("for", "against", "for_if_me", "against_if_me", "me", "others", "not", "none", "without"),
     *("certain", "and", "fully", "partly", "stereotype", "counter", "fine", "faulty", "statement"),
     *("such", "that", "although", "therefore", "verdict", "extent", "polite", "service"),
-    *("here", "help", "say", "share", "tested", "because", "own", "same", "opposite", "only"),
+    *("here", "help", "say", "tested", "because", "own", "same", "opposite", "only"),
     *("tell", "single", "plain", "group", "judge", "open", "verbs", "reported", "sides", "side"),
     *("neutral", "able", "possible", "retract", "oh", "clitics"),
 )
@@ -153,7 +154,25 @@ def no_more(row: dict[str, Any], known: set[str], path: Path | str, where: str =
 def load_language(code: str) -> Language:
     """Load a language by its code. Raises InputError if it is unknown or malformed."""
     registry.check("languages", code)
-    return read_language(registry.PROMPTS / "languages" / f"{code}.toml")
+    return read_language(_language_file(code))
+
+
+@functools.cache
+def language_hash(code: str) -> str:
+    """Hash a language's file (`file_hash`), without reading what it says."""
+    return file_hash(_language_file(code))
+
+
+def _language_file(code: str) -> Path:
+    return registry.PROMPTS / "languages" / f"{code}.toml"
+
+
+def language_name(code: str) -> str:
+    """Return the English name of a language, or its code if genprobe does not know it."""
+    try:
+        return load_language(code).name
+    except InputError:
+        return clean(code)
 
 
 def read_language(path: Path) -> Language:
@@ -195,7 +214,6 @@ def read_language(path: Path) -> Language:
         also=strings(row, "also", path),
         words=words,
         fold=fold,
-        hash=file_hash(path),
         clause=clause,
         negation=negation,
     )
@@ -368,10 +386,13 @@ class Pack:
         return found
 
 
-def file_hash(*paths: Path) -> str:
-    """Return the first 12 hex digits of the SHA-256 of the files' bytes."""
+def file_hash(*paths: Table) -> str:
+    """Return the first 12 hex digits of the SHA-256 of the files' bytes, or of rows in memory."""
     state = hashlib.sha256()
     for path in paths:
+        if isinstance(path, Rows):
+            state.update(path.digest().encode())
+            continue
         with door.reading(path) as file:
             while part := file.read(1 << 20):
                 state.update(part)
@@ -555,6 +576,18 @@ def closed_probes() -> dict[str, Probe]:
             if one.when and _way(found.setdefault(name, one)) != _way(one):
                 raise InputError(f"{head}: another pack reads its probe {name!r} in another way")
     return found
+
+
+@functools.lru_cache(1000)
+def probe_name(name: str) -> str:
+    """Return the yes/no probe that a name means: in any case, or its first letters (`agree`).
+
+    A name that means none, or several, is returned as it is.
+    """
+    plain = name.strip().casefold()
+    known = closed_probes()
+    begun = [one for one in known if one.startswith(plain)] if len(plain) > 4 else []
+    return plain if plain in known else begun[0] if len(begun) == 1 else name
 
 
 def _wording(row: dict[str, Any], code: str, probe: Probe, slot: str, path: Path | str) -> Wording:

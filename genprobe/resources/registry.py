@@ -5,14 +5,18 @@ To add one, add a file to its folder; no other file changes.
 
 from __future__ import annotations
 
+import ast
+import contextlib
 import difflib
-import importlib
+import functools
+import importlib.util
 import os
-from collections.abc import Sequence
+from collections.abc import Iterable, Mapping, Sequence
+from importlib import metadata
 from pathlib import Path
 from types import ModuleType
 
-from genprobe.errors import InputError
+from genprobe.errors import InputError, need_models
 from genprobe.text import normalise
 
 _HERE = Path(__file__).parent.parent  # the package
@@ -27,11 +31,28 @@ MODULES = {
     "engines": "engines",
     "figures": "report.figures",
     "judges": "judges",
+    "logs": "logs",
     "metrics": "metrics",
     "reproduce": "analysis.reproduce",
     "tasks": "tasks",
 }
-_ONE = {"reproduce": "reproduction"}  # singular names that are not the plural without s
+# What `genprobe list` lists.
+LISTS = (
+    *("models", "packs", "languages", "classifiers", "engines", "judges", "scorers", "metrics"),
+    *("columns", "data", "reproductions", "tasks", "words"),
+)
+# Singular names that are not the plural without s.
+_ONE = {"reproduce": "reproduction", "page": "language of the page"}
+
+
+def listed(given: object, what: str = "names") -> tuple[str, ...]:
+    """Return one name or several as a tuple; a text is one name. Raises InputError for others."""
+    several = (given,) if isinstance(given, str) else given
+    if isinstance(several, Iterable) and not isinstance(several, bytes | Mapping):
+        found = tuple(several)
+        if all(isinstance(one, str) for one in found):
+            return found
+    raise InputError(f"{what}: give a name, or a list of names, not {type(given).__name__}")
 
 
 def names(family: str) -> list[str]:
@@ -44,7 +65,12 @@ def names(family: str) -> list[str]:
         return sorted(p.parent.name for p in PROMPTS.glob("*/pack.toml"))
     if family == "classifiers":
         return sorted(p.stem for p in CLASSIFIERS.glob("*.toml"))
-    return sorted(p.stem for p in (PROMPTS / family).glob("*.toml"))
+    return sorted(p.stem for p in folder(family).glob("*.toml"))
+
+
+def folder(family: str) -> Path:
+    """Return the folder of a family of prompts: the user's, or else the one that is shipped."""
+    return PROMPTS / family if (PROMPTS / family).is_dir() else _SHIPPED / family
 
 
 def prompts() -> Path:
@@ -56,9 +82,30 @@ def prompts() -> Path:
 
 
 def module(family: str, name: str) -> ModuleType:
-    """Import a module of a family, and return it. Raises InputError for an unknown name."""
+    """Import a module of a family, and return it.
+
+    Raises InputError for an unknown name, EngineError if it runs models and cannot here.
+    """
     check(family, name)
-    return importlib.import_module(f"genprobe.{MODULES[family]}.{name}")
+    what = f"the {_ONE.get(family, family.removesuffix('s'))} {name}"
+    with need_models(what, name if name in _extras() else "models"):
+        return importlib.import_module(f"genprobe.{MODULES[family]}.{name}")
+
+
+@functools.cache
+def _extras() -> Sequence[str]:
+    """Return the extras of the installed genprobe; some are of one engine and have its name."""
+    with contextlib.suppress(metadata.PackageNotFoundError):
+        return metadata.metadata("genprobe").get_all("Provides-Extra") or ()
+    return ()
+
+
+def about(family: str, name: str) -> str:
+    """Return the first line of the docstring of a module of a family, without importing it."""
+    check(family, name)
+    found = importlib.util.find_spec(f"genprobe.{MODULES[family]}.{name}")
+    source = found.loader.get_source(found.name) if found else ""  # type: ignore[union-attr]
+    return (ast.get_docstring(ast.parse(source)) or "").split("\n")[0]
 
 
 def check(family: str, name: str) -> None:

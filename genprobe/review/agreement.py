@@ -28,13 +28,13 @@ import functools
 import itertools
 import math
 from collections.abc import Callable, Iterable, Sequence
-from pathlib import Path
 from typing import Any
 
 import numpy as np
 
 from genprobe import files, statistics
 from genprobe.errors import InputError
+from genprobe.files.rows import Table, sources_of
 from genprobe.metrics import Measure, declare
 from genprobe.outcomes import votes
 from genprobe.records import JSON, Score
@@ -48,22 +48,20 @@ MOST = 20_000_000  # numbers that are held for the pairs of reviewers of a quest
 Value = Callable[[Array], Array]
 
 
-def agreement(
-    paths: Sequence[str | Path], meant: Callable[[str, str], str] | None = None
-) -> Scores:
+def agreement(paths: object, meant: Callable[[str, str], str] | None = None) -> Scores:
     """Compute how far reviewers agree, by question, and by language if there is a column `lang`.
 
-    paths: files with the columns `item, reviewer, question, answer`, or their usual other names
-    (`item, rater, label`; outcomes/votes.py). They are read as one table. Without a column of
-    questions there is one question, `label`. An empty answer is missing; case does not matter.
-    meant: a function of question and answer that returns the answer to compare, for answers that
-    can be given in several words.
+    paths: tables, one or several, with the columns `item, reviewer, question, answer`, or their
+    usual other names (`item, rater, label`; outcomes/votes.py). They are read as one table. Without
+    a column of questions there is one question, `label`. An empty answer is missing; case does not
+    matter. meant: a function of question and answer that returns the answer to compare, for answers
+    that can be given in several words.
 
     An answer is a repeat if the column `repeat` marks it, or if it is the second one of a reviewer
     to the same item. Answers of an adjudicator are left out. Raises InputError, with the row, for a
     row that cannot be read.
     """
-    sources = list(dict.fromkeys(map(Path, paths)))
+    sources = list(dict.fromkeys(sources_of(paths)))
     rows = [row for path in sources for row in _rows(path)]
     votes.need_distinct((row["reviewer"] for row in rows), ", ".join(map(str, sources)))
     if meant is not None:
@@ -93,13 +91,13 @@ def _grouped(
     return found.items()
 
 
-def _rows(path: Path) -> Iterable[dict[str, Any]]:
+def _rows(path: Table) -> Iterable[dict[str, Any]]:
     for row in votes.read(path, files.numbered_rows(path)):
         if row["reviewer"] != ADJUDICATOR:
             yield row
 
 
-def _signer(paths: Sequence[Path]) -> Callable[[str], str]:
+def _signer(paths: Sequence[Table]) -> Callable[[str], str]:
     """Return a function that makes the signature of a metric computed from these files."""
     sign = file_signer(paths, {})
     return lambda metric: sign(f"{metric}/{VERSION}-{BOOTSTRAP}")

@@ -17,11 +17,11 @@ from typing import Any
 from genprobe import files
 from genprobe.errors import InputError, RunError
 from genprobe.files import sheets
+from genprobe.files.rows import paths_of
 from genprobe.limits import parsed
 from genprobe.records import Judgment, digest, fits
-from genprobe.resources import packs
-from genprobe.review import guide
-from genprobe.review.guide import SHOWN
+from genprobe.resources import guides, packs
+from genprobe.resources.guides import SHOWN
 from genprobe.runs.run import Run
 from genprobe.text.display import alike, clean
 
@@ -110,12 +110,12 @@ class Collected:
 
 
 def collect(
-    paths: Sequence[str | Path], key: str | Path | None = None, out: str | Path | None = None
+    paths: object, key: str | Path | None = None, out: str | Path | None = None
 ) -> Collected:
     """Read the reviewers' sheets, check them against the key, and write the table to `out`.
 
-    paths: the sheets. key: the key file of the export; None for the one beside the sheets. out: the
-    table to write, if any.
+    paths: the sheets, one or several. key: the key file of the export; None for the one beside the
+    sheets. out: the table to write, if any.
 
     Each correct row is used, whatever is wrong with others. A row whose texts were changed is not
     used, because its answer may belong to another text. The labels are also written as judgments of
@@ -126,11 +126,12 @@ def collect(
 
     Raises InputError if the key is missing or not a key, or if the table cannot be written.
     """
-    key = _beside(paths) if key is None else Path(key)
+    given = paths_of(paths)
+    key = _beside(given) if key is None else Path(key)
     known = _read_key(key)
     problems: list[Problem] = []
     came: dict[str, list[_Reading]] = {}
-    for path in map(Path, paths):
+    for path in given:
         try:
             sheet = sheets.read(path, known["heads"].values())
         except InputError as error:
@@ -167,18 +168,18 @@ def _settled(out: str | Path | None, rows: Sequence[Row]) -> list[Row]:
     ]
 
 
-def _beside(paths: Iterable[str | Path]) -> Path:
+def _beside(paths: Sequence[Path]) -> Path:
     """Find the key file: `out-key.json` for `out.csv` and `out-reviewer1.csv`.
 
     If there is none, and only one other key file is beside the sheets, it is that one.
     """
-    for path in map(Path, paths):
+    for path in paths:
         if not path.exists():
             raise InputError(f"{path}: there is no such file")
-    bases = {path.with_name(re.sub(r"-reviewer\d+$", "", path.stem)) for path in map(Path, paths)}
+    bases = {path.with_name(re.sub(r"-reviewer\d+$", "", path.stem)) for path in paths}
     found = [key for base in sorted(bases) if (key := Path(f"{base}-key.json")).exists()]
     if not found:  # the sheets may have been renamed
-        found = sorted({key for path in map(Path, paths) for key in path.parent.glob("*-key.json")})
+        found = sorted({key for path in paths for key in path.parent.glob("*-key.json")})
     if len(found) != 1:
         what = f"{len(found)} keys lie" if found else "no key of the export (FILE-key.json) is"
         raise InputError(f"{what} beside the files; name it with --key")
@@ -281,9 +282,9 @@ def _readings(
             answers = dict.fromkeys(key["questions"])
         for question in asked:
             if cell[question] and not changed:
-                answers[question] = guide.load().answer(question, cell[question])
+                answers[question] = guides.answer(question, cell[question])
                 if answers[question] is None:
-                    allowed = ", ".join(dict.fromkeys(guide.load().words[question].values()))
+                    allowed = ", ".join(guides.load().offered(question))
                     text = cell[question][:40]
                     problem(number, f"{name}: {question} {text!r} must be one of {allowed}")
         yield _Reading(name, file, number, answers, cell.get("comment", ""))
@@ -443,7 +444,7 @@ class Reviewed:
     rule: how the label was found: `adjudicated`, `single` (one reviewer), `agreed`, `majority`
     (more than half), or `open` (no label). votes: answer -> number of reviewers; if an adjudicator
     answered, only this answer. differ: whether reviewers other than the adjudicator gave different
-    answers. label_judge: the judge's label.
+    answers.
     """
 
     item: str
@@ -455,7 +456,6 @@ class Reviewed:
     rule: str
     votes: dict[str, int]
     differ: bool
-    label_judge: str
     weight: float
 
 
@@ -507,7 +507,6 @@ def resolve(rows: Iterable[Row]) -> list[Reviewed]:
                 rule=rule,
                 votes=dict(counted),
                 differ=len(votes) > 1,
-                label_judge=one["label"],
                 weight=one["weight"],
             )
         )

@@ -7,6 +7,7 @@ correction itself is in `correction`.
 
 from __future__ import annotations
 
+import itertools
 from collections import Counter
 from collections.abc import Iterator, Sequence
 from dataclasses import dataclass, replace
@@ -28,19 +29,22 @@ from genprobe.review.correction import (
     VERSION,
     Corrected,
     Read,
+    at_least,
     correct,
     doubt,
     interval,
     p_value,
 )
-from genprobe.statistics import LEVEL, Array, share_interval
+from genprobe.statistics import LEVEL, SAME, Array, Interval, share_interval
 
 NEGRATES = {
     "sentiment": "negrate",
     "regard": "negrate-regard",
 }  # question -> name of the rate of templates
 BY_PEOPLE = "by-people"
+PPI = "ppi"
 OVER = "ppi-over-wordings"
+LIKE = " over wordings"  # ends the name of a compared rate over wordings, a test of its own
 OF_ALL = " of all"  # ends the name of a share of all replies, as there is one of clear answers
 IN_PART = "reviewed in part"  # the reason for leaving out templates with a story without a verdict
 
@@ -100,7 +104,7 @@ def _labelled(
     """Label the replies of a rate by a judge and by reviewers, one row each, as `_rates` takes."""
     if column == "says":
         _needs(outcomes, ("measures", "when", "answer"), "the outcomes")
-    _needs(outcomes, ("status", "statement", "request", column), "the outcomes")
+    _needs(outcomes, ("left_out", "statement", "request", column), "the outcomes")
     judged = "answer" if column == "says" else column
     yes = outcomes["when"] if column == "says" else pd.Series(positive, outcomes.index)
     verdicts = _verdicts(outcomes, reviewed, judged.removeprefix("llm_"), yes)
@@ -129,12 +133,19 @@ def template_rates(
     column: `sentiment`, or a chat model's `llm_sentiment` or `llm_regard`, if the reviewers were
     asked the same question. The other arguments are those of `rates`.
     """
-    _needs(outcomes, ("status", "statement", "request", column), "the outcomes")
+    return _rates(*_of_templates(outcomes, reviewed, column, by), by, level)
+
+
+def _of_templates(
+    outcomes: pd.DataFrame, reviewed: pd.DataFrame, column: str, by: Sequence[str]
+) -> tuple[pd.DataFrame, str, str]:
+    """Label the templates by a judge and by reviewers; with the name of their rate."""
+    _needs(outcomes, ("left_out", "statement", "request", column), "the outcomes")
     counts = (_left_out(outcomes, column) == "").to_numpy(bool)
     negative = counts & (outcomes[column] == "negative").to_numpy(bool, na_value=False)
     question = column.removeprefix("llm_")
     rows = _templates(outcomes, reviewed, question, counts, negative, by)
-    return _rates(rows, column.replace(question, NEGRATES[question]), "", by, level)
+    return rows, column.replace(question, NEGRATES[question]), ""
 
 
 def _templates(
@@ -248,6 +259,7 @@ def _left_out(outcomes: pd.DataFrame, column: str) -> pd.Series:
     return no_reply(outcomes, column)
 
 
+_SIDES = "stance"  # the question on sides
 # Question of a review -> the rates that it corrects: (column, positive value).
 _ASKED = {
     "answer": (
@@ -256,7 +268,7 @@ _ASKED = {
     ),
     "sentiment": (("sentiment", "negative"),),
     "regard": (("regard", "negative"),),
-    "stance": (("stance", "for"), ("stance", "against"), ("stance", "both")),
+    _SIDES: tuple((_SIDES, side) for side in ("for", "against", "both")),
     "refusal": (("refusal", "yes"),),
 }
 
@@ -266,7 +278,10 @@ def by_question(outcomes: pd.DataFrame) -> pd.DataFrame:
     if "refused" not in outcomes:
         return outcomes
     words = {True: "yes", False: "no"}
-    return outcomes.assign(refusal=outcomes["refused"].astype(object).map(words))
+    found = outcomes.assign(refusal=outcomes["refused"].astype(object).map(words))
+    if sides.COLUMN in found and f"llm_{_SIDES}" not in found:  # only people tell sides then
+        found[_SIDES] = sides.NOBODY
+    return found
 
 
 def scores(outcomes: pd.DataFrame, reviewed: pd.DataFrame, by: Sequence[str] = ()) -> list[Score]:
@@ -280,9 +295,11 @@ def scores(outcomes: pd.DataFrame, reviewed: pd.DataFrame, by: Sequence[str] = (
     reviewers gave to n replies), and the shares of the judge's labels among them (`confusion`).
     Signatures are empty.
 
-    Raises InputError if no question of the review corrects a rate of these outcomes.
+    Raises InputError if no question of the review corrects a rate of these outcomes, or if a cell
+    has replies in a language of which none were reviewed.
     """
     outcomes = by_question(outcomes)
+    _need_languages(outcomes, reviewed, by)
     given = [str(q) for q in reviewed["question"].unique() if q in _ASKED]
     asked = [q for q in given if {q, f"llm_{q}"} & {*outcomes}]
     people = []
@@ -291,58 +308,220 @@ def scores(outcomes: pd.DataFrame, reviewed: pd.DataFrame, by: Sequence[str] = (
     if not asked and not people:
         raise InputError("the review has no question that corrects a rate of this run")
     found: list[Rate] = []
-    for question in asked:
-        for column, positive in _ASKED[question]:
-            if column == "says" and not _fits(outcomes, column, positive):
-                continue
-            if column in outcomes:
-                found += rates(outcomes, reviewed, column, positive, by)
-            if f"llm_{column}" in outcomes:
-                found += rates(outcomes, reviewed, f"llm_{column}", positive, by)
-    for column in ("sentiment", "llm_sentiment", "llm_regard"):
-        if column in outcomes and column.removeprefix("llm_") in asked:
-            labelled = template_rates(outcomes, reviewed, column, by)
-            found += [rate for rate in labelled if rate.rate.n]
+    for rows, column, positive in _corrected(outcomes, reviewed, asked, by):
+        labelled = _rates(rows, column, positive, by, LEVEL)
+        found += [rate for rate in labelled if rate.rate.n or positive]
     if sides.unread(outcomes):  # then no judge's own rate is any good
         for at, one in enumerate(found):
-            if one.column in (sides.WORDS, f"llm_{sides.WORDS}"):
+            if one.column in (_SIDES, f"llm_{_SIDES}"):
                 bare = replace(one.rate, measured=None, low=None, high=None)
                 found[at] = replace(one, rate=bare)
-    judges = [c for q in asked for c in (q, f"llm_{q}") if c in outcomes]
+    judges = [c for q in asked for c in (q, f"llm_{q}") if c in outcomes and c != _SIDES]
     errors = [score for column in judges for score in confusion(outcomes, reviewed, column, by)]
-    return [*(score for rate in found for score in _as_scores(rate)), *people, *errors]
+    own = [score for r in found for score in _as_scores(r)[: -1 if r.column == _SIDES else None]]
+    return [*own, *people, *errors]
+
+
+_Ends = tuple[float, float | None, float | None]  # a value and its interval
+
+
+def _need_languages(outcomes: pd.DataFrame, reviewed: pd.DataFrame, by: Sequence[str]) -> None:
+    """Refuse to correct languages together if a review has replies in some of them alone.
+
+    Such a review was drawn by `review export --lang`, or its other rows are empty; it says nothing
+    of how the judge reads the other languages.
+    """
+    answers = reviewed["answer"].astype(object)
+    read = outcomes["request"].isin(reviewed["request"][answers.notna() & (answers != "")])
+    if "lang" in outcomes and "lang" not in by and read.any():
+        languages = outcomes["lang"].astype(str)
+        here = set(languages[read])
+        if others := sorted(set(languages[outcomes["left_out"] == ""]) - here):
+            raise InputError(
+                f"people reviewed replies in {', '.join(sorted(here))} alone, and the run has "
+                f"{', '.join(others)}, too; --by lang corrects what was reviewed"
+            )
+
+
+def half_widths(outcomes: pd.DataFrame, reviewed: pd.DataFrame) -> dict[str, tuple[float, int]]:
+    """Compute half the width of the interval of each corrected rate, and the replies it is of.
+
+    It is 0.5 if the rate cannot be corrected: anything is possible. Arguments as in `rates`.
+    """
+    asked = list(reviewed["question"].unique())
+    return {
+        _name(column, positive): (
+            float(np.ptp(interval([read]))) / 2 if read.tells else 0.5,
+            len(read.measured),
+        )
+        for rows, column, positive in _corrected(outcomes, reviewed, asked)
+        for _, _, read in _reads(rows, positive, ())
+        if len(read.measured) or positive
+    }
+
+
+def _corrected(
+    outcomes: pd.DataFrame, reviewed: pd.DataFrame, asked: Sequence[str], by: Sequence[str] = ()
+) -> Iterator[tuple[pd.DataFrame, str, str]]:
+    """Yield for each rate that the questions `asked` correct: labelled rows, column and label."""
+    for question in asked:
+        for column, positive in _ASKED.get(question, ()):
+            if column == "says" and not _fits(outcomes, column, positive):
+                continue
+            for name in (c for c in (column, f"llm_{column}") if c in outcomes):
+                yield _labelled(outcomes, reviewed, name, positive), name, positive
+    for column in ("sentiment", "llm_sentiment", "llm_regard"):
+        if column in outcomes and column.removeprefix("llm_") in asked:
+            yield _of_templates(outcomes, reviewed, column, by)
 
 
 Side = tuple[str, pd.DataFrame, pd.DataFrame]  # name, outcomes, reviewed
 
 
-def differences(a: Side, b: Side, by: Sequence[str] = ()) -> list[Score]:
-    """Compare two models by the rates that reviews of both correct, in each cell of `by`.
+@dataclass(frozen=True)
+class Difference:
+    """The corrected rates of two models, and b's less a's.
 
-    Returns for each rate `ppi-a`, `ppi-b` and `ppi-difference`, b less a, whose interval is that of
-    `correction.interval` for two: the same statements are drawn for both models; and `ppi-p`, which
-    is 5 % where this interval begins or ends at 0. The cells have the columns `of`, `a` and `b`. If
-    three or more wordings were asked, the same follows over wordings (`ppi-over-wordings-a`, …).
-    Rates of templates are not compared. Signatures are empty.
+    by: columns and values of the cell, with the rate (`of`) and the models (`a`, `b`). over:
+    whether over wordings like these. rates: of a, and of b: value, low, high. n, excluded: of a,
+    and of b, the replies that count, and the others by reason. ends: of a, and of b, the rate if no
+    reply that does not count, or leaves the question open, were positive, and if all were. low,
+    high, p: of the difference; None if the models have different wordings. statements: of both
+    together. wordings: 1 if not over them.
     """
-    sides = [(name, by_question(outcomes), said) for name, outcomes, said in (a, b)]
+
+    by: dict[str, JSON]
+    over: bool
+    rates: tuple[_Ends, _Ends]
+    n: tuple[int, int]
+    excluded: tuple[dict[str, int], dict[str, int]]
+    ends: tuple[Interval, Interval]
+    low: float | None
+    high: float | None
+    p: float | None
+    statements: int
+    wordings: int
+
+    @property
+    def value(self) -> float:
+        """Return the difference."""
+        return self.rates[1][0] - self.rates[0][0]
+
+    @property
+    def bounds(self) -> Interval | None:
+        """Return the bounds of the difference; None if every reply is clear."""
+        (low_a, high_a), (low_b, high_b) = self.ends
+        bounds = low_b - high_a, high_b - low_a
+        return bounds if _told(bounds) else None
+
+    def scores(self) -> list[Score]:
+        """Return the two rates, their difference and its p-value; signatures are empty."""
+        name = OVER if self.over else PPI
+        found = [
+            Score(f"{name}-{side}", self.by, *rate, n, out, _told(ends), "")
+            for side, rate, n, out, ends in zip(
+                "ab", self.rates, self.n, self.excluded, self.ends, strict=True
+            )
+        ]
+        n, bounds = min(self.n), _told(self.bounds)
+        apart = Score(f"{name}-difference", self.by, self.value, None, None, n, {}, bounds, "")
+        found.append(replace(apart, low=self.low, high=self.high))
+        if self.p is not None:
+            found.append(Score(f"{name}-p", self.by, self.p, None, None, n, {}, None, ""))
+        return found
+
+
+def _told(ends: Interval | None) -> list[float] | None:
+    return list(ends) if ends and ends[1] - ends[0] > SAME else None
+
+
+def differences(sides: Sequence[Side], by: Sequence[str] = ()) -> list[Difference]:
+    """Compare every two models by the rates that reviews of all correct, in each cell of `by`.
+
+    The interval of a difference is that of `correction.interval` for two: the same statements are
+    drawn for both models. p is 5 % where this interval begins or ends at 0. If three or more
+    wordings were asked, the same follows over wordings. A model whose rate cannot be corrected is
+    left out. Rates of templates are not compared. Raises InputError if there is none to compare, or
+    as `scores` does.
+    """
+    for _, outcomes, said in sides:
+        _need_languages(outcomes, said, by)
+    sides = [(name, by_question(outcomes), said) for name, outcomes, said in sides]
     found = []
     for question in (q for q in _ASKED if all(_answered(said, q) for _, _, said in sides)):
         for column, positive in _ASKED[question]:
             if not all(_fits(outcomes, column, positive) for _, outcomes, _ in sides):
                 continue
-            rows = [_labelled(outcomes, said, column, positive) for _, outcomes, said in sides]
-            cells_ = [
-                {str(label): (label, read) for label, _, _, read in _reads(part, positive, by)}
-                for part in rows
+            models = [
+                (name, _in_cells(outcomes, said, column, positive, by))
+                for name, outcomes, said in sides
             ]
-            for key in (key for key in cells_[0] if key in cells_[1]):
-                (label, one), (_, other) = (part[key] for part in cells_)
-                cell = {"of": _name(column, positive), "a": a[0], "b": b[0], **label}
-                found += _difference(one, other, cell)
+            for key in dict.fromkeys(key for _, cells_ in models for key in cells_):
+                own = [(name, cells_[key]) for name, cells_ in models if key in cells_]
+                for (a, one), (b, other) in itertools.combinations(own, 2):
+                    cell = {"of": _name(column, positive), "a": a, "b": b, **one.label}
+                    found += _differences(one, other, cell)
     if not found:
-        raise InputError("the review has no question that corrects a rate of both runs")
+        raise InputError("the review has no question that corrects a rate of two of these runs")
     return found
+
+
+@dataclass(frozen=True)
+class _InCell:
+    """A rate of one model in a cell. ends: as in `Difference`, in these wordings and over."""
+
+    label: dict[str, JSON]
+    read: Read
+    rate: Corrected
+    excluded: dict[str, int]
+    ends: tuple[Interval, Interval]
+
+
+def _in_cells(
+    outcomes: pd.DataFrame, said: pd.DataFrame, column: str, positive: str, by: Sequence[str]
+) -> dict[str, _InCell]:
+    """Correct a rate of one model in each cell in which it can be corrected."""
+    against: dict[str, tuple[pd.DataFrame, Read]] = {}
+    if column == "says":  # neither yes nor no: it could be either
+        turned = outcomes.assign(when=outcomes["when"].map({"yes": "no", "no": "yes"}))
+        rows = _labelled(turned, said, column, positive)
+        against = {str(label): (part, read) for label, part, read in _reads(rows, positive, by)}
+    found = {}
+    for label, part, read in _reads(_labelled(outcomes, said, column, positive), positive, by):
+        rate = correct(read)
+        if rate.ppi is not None:
+            other = against.get(str(label))
+            ends = (
+                _ends(rate.ppi, part, read, other),
+                _ends(rate.over or 0, part, read, other, True),
+            )
+            found[str(label)] = _InCell(label, read, rate, _excluded(part), ends)
+    return found
+
+
+def _ends(
+    value: float,
+    part: pd.DataFrame,
+    read: Read,
+    other: tuple[pd.DataFrame, Read] | None,
+    over: bool = False,
+) -> Interval:
+    """Return the lowest and the highest rate that the planned replies could have.
+
+    other: the rows and replies, read for the opposite answer, where an answer may be unclear.
+    """
+
+    def least(rows: pd.DataFrame, read: Read) -> tuple[float, float]:
+        kept = rows["__reason"] == ""
+        called = pd.DataFrame({"called": kept & rows["__measured"], "kept": kept})
+        groups = called.groupby(rows["wording"]) if over and "wording" in rows else called
+        shares = groups.mean()
+        called_, kept_ = shares.mean() if over and "wording" in rows else shares
+        return at_least(read, called_, kept_), kept_
+
+    low, kept = least(part, read)
+    high = low + 1 - kept if other is None else 1 - least(*other)[0]
+    return min(low, value), max(high, value)
 
 
 def _fits(outcomes: pd.DataFrame, column: str, positive: str) -> bool:
@@ -352,25 +531,34 @@ def _fits(outcomes: pd.DataFrame, column: str, positive: str) -> bool:
     return column != "says" or bool((outcomes["measures"] == positive).any())
 
 
-def _difference(a: Read, b: Read, cell: dict[str, JSON]) -> list[Score]:
-    """Compare the corrected rates of two models; empty if one of them cannot be corrected."""
-    both = [correct(read) for read in (a, b)]
-    own = [(one.ppi, one.ppi_low, one.ppi_high) for one in both]
-    alike = [(one.over, one.over_low, one.over_high) for one in both]
+def _differences(one: _InCell, other: _InCell, cell: dict[str, JSON]) -> list[Difference]:
+    """Compare the rates of two models in a cell, in these wordings and over wordings like them."""
+    both, reads = (one.rate, other.rate), [other.read, one.read]
+    statements = len(np.unique(np.concatenate([read.clusters for read in reads])))
+    wordings = [set() if read.wordings is None else {*read.wordings} for read in reads]
+    n, excluded = (one.rate.n, other.rate.n), (one.excluded, other.excluded)
     found = []
-    for name, ends in (("ppi", own), (OVER, alike)):
-        (first, _, _), (second, _, _) = ends
-        if first is None or second is None:
+    for over in (False, True):
+        first, second = (
+            (rate.over, rate.over_low, rate.over_high)
+            if over
+            else (rate.ppi, rate.ppi_low, rate.ppi_high)
+            for rate in both
+        )
+        a, b = first[0], second[0]
+        if a is None or b is None:
             continue
-        n = [len(read.measured) for read in (a, b)]
-        rows = [(*end, count) for end, count in zip(ends, n, strict=True)]
-        over = name == OVER
-        rows.append((second - first, *interval([b, a], over=over), min(n)))
-        rows.append((p_value([b, a], over), None, None, min(n)))
-        found += [
-            Score(f"{name}-{side}", cell, *figure, {}, None, "")
-            for side, figure in zip(("a", "b", "difference", "p"), rows, strict=True)
-        ]
+        by: dict[str, JSON] = {**cell, "of": f"{cell['of']}{LIKE}"} if over else cell
+        low = high = p = None
+        if not over or wordings[0] == wordings[1]:
+            (low, high), p = interval(reads, over=over), p_value(reads, over)
+        ends, several = (one.ends[over], other.ends[over]), len(wordings[0]) if over else 1
+        found.append(
+            Difference(
+                *(by, over, ((a, *first[1:]), (b, *second[1:])), n, excluded, ends),
+                *(low, high, p, statements, several),
+            )
+        )
     return found
 
 
@@ -392,17 +580,13 @@ def confusion(
     `rates`.
     """
     question = column.removeprefix("llm_")
-    votes = _deciding(_reviews(outcomes, reviewed, question)).groupby("__row")
-    label = votes["answer"].agg(
-        lambda said: (
-            most[0]
-            if len(most := said.mode()) == 1 and 2 * sum(said == most[0]) > len(said)
-            else None
-        )
-    )
-    weight = votes["__weight"].first().to_numpy(float)
+    votes = _deciding(_reviews(outcomes, reviewed, question))
+    times = votes.value_counts(["__row", "answer"], sort=False).rename("times").reset_index()
+    times["of"] = times.groupby("__row")["times"].transform("sum")
+    label = times[2 * times["times"] > times["of"]].set_index("__row")["answer"].sort_index()
+    weight = votes.groupby("__row")["__weight"].first()[label.index].to_numpy(float)
     seen = outcomes.iloc[label.index].assign(__truth=label.to_numpy(object), __weight=weight)
-    seen = seen[seen["__truth"].notna() & seen[column].notna()]
+    seen = seen[seen[column].notna()]
     if question in NEGRATES:
         seen = seen[_left_out(seen, column) == ""]
     found = []
@@ -441,7 +625,7 @@ def _as_scores(one: Rate) -> list[Score]:
     accuracy = (rate.accuracy, rate.accuracy_low, rate.accuracy_high)
     rows = (
         ("measured", rate.measured, rate.low, rate.high, rate.n, one.excluded),
-        ("ppi", rate.ppi, rate.ppi_low, rate.ppi_high, rate.n, one.excluded),
+        (PPI, rate.ppi, rate.ppi_low, rate.ppi_high, rate.n, one.excluded),
         (OVER, rate.over, rate.over_low, rate.over_high, rate.n, one.excluded),
         ("judge-accuracy", *accuracy, rate.n_reviewed, left),
     )
@@ -527,17 +711,22 @@ def _rates(
     rows: pd.DataFrame, column: str, positive: str, by: Sequence[str], level: float
 ) -> list[Rate]:
     found = []
-    for label, kept, left_out, read in _reads(rows, positive, by):
-        excluded = dict(sorted(left_out.items(), key=rank))
-        split = int(kept["__split"].sum())
-        found.append(Rate(label, column, positive, excluded, split, correct(read, level)))
+    for label, part, read in _reads(rows, positive, by):
+        split = int(part.loc[part["__reason"] == "", "__split"].sum())
+        found.append(Rate(label, column, positive, _excluded(part), split, correct(read, level)))
     return found
+
+
+def _excluded(part: pd.DataFrame) -> dict[str, int]:
+    """Count the rows that do not count, by reason."""
+    left_out = Counter(str(reason) for reason in part["__reason"] if reason != "")
+    return dict(sorted(left_out.items(), key=rank))
 
 
 def _reads(
     rows: pd.DataFrame, positive: str, by: Sequence[str]
-) -> Iterator[tuple[dict[str, JSON], pd.DataFrame, Counter[str], Read]]:
-    """Yield for each cell its label, the rows that count, what was left out, and the replies."""
+) -> Iterator[tuple[dict[str, JSON], pd.DataFrame, Read]]:
+    """Yield for each cell its label, its rows, and the replies that count."""
     for name in by:
         if name not in rows:
             raise unknown("column", name, [str(c) for c in rows.columns if c[:2] != "__"])
@@ -548,7 +737,6 @@ def _reads(
     for at, label in enumerate(labels):
         part = rows[cell == at]
         kept = part[part["__reason"] == ""]
-        left_out = Counter(str(reason) for reason in part["__reason"] if reason != "")
         split = kept["__split"].to_numpy(bool)
         read = Read(
             kept["__measured"].to_numpy(bool),
@@ -559,4 +747,4 @@ def _reads(
             split if positive else None,
             unsure,
         )
-        yield label, kept, left_out, read
+        yield label, part, read

@@ -101,6 +101,16 @@ class Read:
         labels = (self.measured, ~self.measured)
         return any(label.any() and not (self.seen & label).any() for label in labels)
 
+    @property
+    def tells(self) -> bool:
+        """Return whether the rate can be corrected.
+
+        It cannot by a review of one of several clusters, which says nothing about the others.
+        """
+        if self.blind or not self.seen.any():
+            return False
+        return not len(np.unique(self.clusters[self.seen])) == 1 < len(np.unique(self.clusters))
+
     def settled(self, label: float) -> Read:
         """Return it with the replies on which reviewers are split labelled `label`."""
         assert self.split is not None
@@ -187,8 +197,7 @@ def correct(read: Read, level: float = LEVEL) -> Corrected:
         sensitivity=_share(f, run, seen & (y == 1)),
         specificity=_share(~f, run, seen & (y == 0)),
     )
-    # A review of one cluster says nothing about the others.
-    if len(np.unique(read.clusters[seen])) == 1 < len(np.unique(read.clusters)):
+    if not read.tells:
         return found
     low, high = interval([read], level)
     found = replace(found, ppi=value(read), ppi_low=low, ppi_high=high)
@@ -200,8 +209,16 @@ def correct(read: Read, level: float = LEVEL) -> Corrected:
 
 def value(read: Read, over: bool = False) -> float:
     """Return the corrected rate; over: as the mean over wordings that weigh alike."""
-    (a, b), q = _parts(read), _called(read, over)
-    return q * a + (1 - q) * b
+    return at_least(read, _called(read, over), 1.0)
+
+
+def at_least(read: Read, called: float, counted: float) -> float:
+    """Return the corrected rate of all planned replies, if none that does not count were positive.
+
+    called, counted: the shares of them that the judge calls positive, and that count.
+    """
+    a, b = _parts(read)
+    return called * a + (counted - called) * b
 
 
 def _parts(read: Read) -> tuple[float, float]:

@@ -25,7 +25,7 @@ from genprobe.metrics import Measure, declare, spoken
 from genprobe.outcomes import table
 from genprobe.records import JSON, Score
 from genprobe.render.scores import Scores
-from genprobe.review.corrected_rates import by_question, scores
+from genprobe.review.corrected_rates import by_question, half_widths
 from genprobe.review.correction import METHOD, VERSION
 from genprobe.review.sample import sampler
 from genprobe.runs.run import Run
@@ -97,19 +97,16 @@ def _widths(
 
     def widths(size: int) -> dict[str, tuple[float, int]]:
         if size not in known:
-            halves: dict[str, list[float]] = {}
-            n = {}
-            for seed in range(REVIEWS):
-                said = _simulated(outcomes, questions, draw(size, seed), right, seed)
-                for score in scores(outcomes, said):
-                    if score.metric == "ppi":
-                        rate = str(score.by["rate"])
-                        n[rate] = score.n
-                        half = 0.5  # not corrected: anything is possible
-                        if score.low is not None and score.high is not None:
-                            half = (score.high - score.low) / 2
-                        halves.setdefault(rate, []).append(half)
-            known[size] = {rate: (float(np.mean(some)), n[rate]) for rate, some in halves.items()}
+            found = [
+                half_widths(
+                    outcomes, _simulated(outcomes, questions, draw(size, seed), right, seed)
+                )
+                for seed in range(REVIEWS)
+            ]
+            known[size] = {
+                rate: (float(np.mean([one[rate][0] for one in found])), n)
+                for rate, (_, n) in found[0].items()
+            }
         return known[size]
 
     return widths

@@ -30,13 +30,14 @@ from typing import Any
 from genprobe import tasks
 from genprobe._version import __version__
 from genprobe.errors import InputError
-from genprobe.files import sheets
-from genprobe.judges import seen
-from genprobe.records import Request, Response
-from genprobe.resources import packs, registry
-from genprobe.review import guide
+from genprobe.files import sheets, workbooks
+from genprobe.files.rows import paths_of
+from genprobe.judges import asked, seen
+from genprobe.records import Response
+from genprobe.resources import guides, packs, registry
+from genprobe.resources.guides import SHOWN, Guide
+from genprobe.resources.registry import listed
 from genprobe.review.collect import ADJUDICATOR, ONLY, Row, item_id, prints, read_table, resolve
-from genprobe.review.guide import SHOWN
 from genprobe.runs import seal
 from genprobe.runs.run import Run
 from genprobe.tasks.pipeline import second
@@ -47,12 +48,12 @@ class Exported:
     """The files that `export` wrote, and the size of the sample.
 
     files: one sheet per reviewer. key: the key file, which reviewers must not see. page: the
-    instructions that reviewers read first.
+    instructions that reviewers read first; None if the sheets hold them.
     """
 
     files: tuple[Path, ...]
     key: Path
-    page: Path
+    page: Path | None
     items: int  # replies in the sample
     templates: int  # templates that were drawn with all their stories
     replies: int  # replies that the sample was drawn from
@@ -83,23 +84,25 @@ _Unit = list[_Reply]
 
 
 def export(
-    sources: Sequence[str | Path],
+    sources: object,
     out: str | Path,
     *,
     size: int = 200,
-    langs: Sequence[str] = (),
+    langs: str | Sequence[str] = (),
     reviewers: int = 1,
     overlap: float = 1.0,
     repeats: float = 0.1,
     seed: int = 0,
     disagreements: str | Path | None = None,
-    questions: Sequence[str] = (),
+    questions: str | Sequence[str] = (),
     only: str | Sequence[str] = (),
+    reader_lang: str = "",
 ) -> Exported:
     """Draw a sample of replies and write it as sheets for reviewers.
 
     Writes `OUT.csv` (`OUT-reviewer1.csv`, … for several reviewers), `OUT-key.json` and
-    `OUT-instructions.txt`. Existing files are never overwritten.
+    `OUT-instructions.txt`; workbooks, which hold the instructions, if `out` ends in .xlsx. Existing
+    files are never overwritten.
 
     sources: run folders of one command. size: replies in the sample; if there are fewer, all are
     taken. Of stories, as many whole templates are drawn as come nearest to this size. langs: only
@@ -107,17 +110,19 @@ def export(
     reviewer reads; the rest is divided among them. repeats: share of a reviewer's rows that are
     repeated, half a file later. disagreements: a table of `collect`; only replies on which its
     reviewers disagree are written, for an adjudicator, and the options of sampling are not used.
-    questions: additional questions of prompts/review.toml, which no judge answers. only: only
-    replies of these kinds, such as `undecided`. Such a sample says nothing about other replies, so
-    `score --reviewed` refuses to correct rates by it.
+    questions: additional questions of prompts/sheets, which no judge answers. only: only replies of
+    these kinds, such as `undecided`. Such a sample says nothing about other replies, so
+    `score --reviewed` refuses to correct rates by it. reader_lang: language of the reviewers; by
+    default, that of the replies, if all are in one that prompts/sheets has, else English.
 
     Raises InputError or RunError.
     """
-    only = [only] if only and isinstance(only, str) else only
+    only, langs = listed(only, "only"), listed(langs, "langs")
+    questions = listed(questions, "questions")
     for name in questions:
-        if name not in guide.load().words:
-            raise registry.unknown("question", name, sorted(guide.load().words))
-    runs = [Run.open(source) for source in dict.fromkeys(map(Path, sources))]
+        if name not in guides.questions():
+            raise registry.unknown("question", name, sorted(guides.questions()))
+    runs = [Run.open(source) for source in dict.fromkeys(paths_of(sources))]
     command, questions = _questions(runs, questions)
     codes = {packs.language_code(lang) for lang in langs if disagreements is None}
     replies = [r for at, run in enumerate(runs) for r in _replies(at, run, codes, only)]
@@ -141,8 +146,9 @@ def export(
     if not (sample := [reply for unit in units for reply in unit]):
         raise InputError("nothing to review: no free reply in these runs and languages")
     done = _places(Path(out), list(rows), units, replies)
-    texts = _texts(runs, sample)
-    heads = {n: guide.load().heads[n] for n in ("row", *SHOWN, *questions, "comment")}
+    guide = guides.load(guides.choose([reply.lang for reply in sample], reader_lang))
+    texts = _texts(runs, sample, guide)
+    heads = {n: guide.heads[n] for n in ("row", *SHOWN, *questions, "comment")}
     key: dict[str, Any] = {
         "genprobe": __version__,
         "command": command,
@@ -159,7 +165,7 @@ def export(
         },
         "earlier": earlier,
     }
-    _write(done, key, rows, texts)
+    _write(done, key, rows, texts, guide)
     return done
 
 
@@ -186,20 +192,33 @@ def _write(
     key: dict[str, Any],
     rows: Mapping[str, Sequence[_Reply]],
     texts: Mapping[str, Sequence[str]],
+    guide: Guide,
 ) -> None:
     """Write the key, the instructions and a sheet for each reviewer: all of them or none."""
-    empty = [""] * (len(key["questions"]) + 1)
+    asked = key["questions"]
+    empty = [""] * (len(asked) + 1)
+    first = 1 + len(SHOWN)  # column of a question
+    page = _page(guide, asked, key["runs"], done.files[0])
     made: list[Path] = []
     try:
         # Write the key first: without it, the answers cannot be read.
         sheets.write_new(done.key, json.dumps(key, indent=1).encode("ascii"), private=True)
         made.append(done.key)
-        seals = ", ".join(sorted({run["seal"] for run in key["runs"]}))
-        sheets.write_new(done.page, _page(key["questions"], seals).encode("utf-8-sig"))
-        made.append(done.page)
+        if done.page:
+            sheets.write_new(done.page, page.encode("utf-8-sig"))
+            made.append(done.page)
         for path, (reviewer, dealt) in zip(done.files, rows.items(), strict=True):
             body = [[name, *texts[r.item], *empty] for name, r in _named(reviewer, dealt)]
-            sheets.write(path, [[*key["heads"].values()], *body])
+            form = workbooks.Form(
+                lines=[[*key["heads"].values()], *body],
+                open=range(first, first + len(empty)),
+                choices={at: guide.offered(name) for at, name in enumerate(asked, first)},
+                page=page,
+                names=(guide.words["page"], guide.words["answers"]),
+                refused=guide.words["choose"],
+                right_to_left=guides.direction(guide.lang) == "rtl",
+            )
+            sheets.write(path, form)
             made.append(path)
     except BaseException:
         for path in made:
@@ -211,21 +230,26 @@ def _places(
     out: Path, reviewers: Sequence[str], units: Sequence[_Unit], replies: Sequence[_Reply]
 ) -> Exported:
     """Return the paths of the files. Raises InputError if one of them exists."""
-    if out.suffix.lower() in (".xlsx", ".xls", ".ods", ".tsv", ".jsonl", ".parquet"):
-        raise InputError(f"{out}: reviewers get CSV files; name it {out.with_suffix('.csv').name}")
-    base = out.with_suffix("") if out.suffix.lower() == ".csv" else out
+    suffix = out.suffix.lower()
+    if suffix in (".xls", ".ods", ".tsv", ".jsonl", ".parquet"):
+        raise InputError(
+            f"{out}: reviewers get workbooks or CSV files; name it {out.with_suffix('.xlsx').name} "
+            f"or {out.with_suffix('.csv').name}"
+        )
+    base = out.with_suffix("") if suffix in (".csv", ".xlsx") else out
+    kind = ".xlsx" if suffix == ".xlsx" else ".csv"
     names = [f"-{reviewer}" for reviewer in reviewers] if len(reviewers) > 1 else [""]
     done = Exported(
-        files=tuple(base.with_name(f"{base.name}{name}.csv") for name in names),
+        files=tuple(base.with_name(f"{base.name}{name}{kind}") for name in names),
         key=base.with_name(f"{base.name}-key.json"),
-        page=base.with_name(f"{base.name}-instructions.txt"),
+        page=base.with_name(f"{base.name}-instructions.txt") if kind == ".csv" else None,
         items=sum(map(len, units)),
         templates=sum(len(unit) > 1 for unit in units),
         replies=len(replies),
         strata=len({unit[0].stratum for unit in units}),
     )
     for path in (*done.files, done.page, done.key):
-        if path.exists():
+        if path and path.exists():
             raise InputError(f"{path}: already exists; choose another name")
     return done
 
@@ -418,7 +442,9 @@ def _disputed(replies: Iterable[_Reply], rows: Sequence[Row], path: Path) -> lis
     return sample
 
 
-def _texts(runs: Sequence[Run], sample: Iterable[_Reply]) -> dict[str, tuple[str, ...]]:
+def _texts(
+    runs: Sequence[Run], sample: Iterable[_Reply], guide: Guide
+) -> dict[str, tuple[str, ...]]:
     """Return item -> its cells in the columns `SHOWN`.
 
     Only the texts of the sample are kept in memory.
@@ -429,17 +455,12 @@ def _texts(runs: Sequence[Run], sample: Iterable[_Reply]) -> dict[str, tuple[str
         for request, answer in run.exchanges():
             item = wanted.get((at, request.id))
             if item is not None and isinstance(answer, Response):
-                name = packs.load_language(request.lang).name
-                asked = _asked(request)
-                reply = seen(request.lang, request.probe, asked, answer).reply
-                shown = (f"{name} ({request.lang})", asked, reply)
+                name = guide.language(request.lang)
+                prompt = asked(request)
+                reply = seen(request.lang, request.probe, prompt, answer).reply
+                shown = (f"{name} ({request.lang})", prompt, reply)
                 texts[item] = (shown[0], *map(sheets.show, shown[1:]))
     return texts
-
-
-def _asked(request: Request) -> str:
-    said = (m["content"] for m in reversed(request.messages) if m["role"] == "user")
-    return next(said, "")
 
 
 def _item(reply: _Reply) -> Row:
@@ -448,16 +469,21 @@ def _item(reply: _Reply) -> Row:
     return row
 
 
-def _page(questions: Sequence[str], seals: str) -> str:
+def _page(
+    guide: Guide, questions: Sequence[str], runs: Sequence[Mapping[str, str]], path: Path
+) -> str:
     """Write the instructions, with the columns and questions of this export.
 
-    seals: of the runs, which tell reviewers nothing about the models.
+    runs: as in the key; their seals tell reviewers nothing about the models. path: of a sheet.
     """
-    g = guide.load()
 
     def listed(names: Iterable[str]) -> str:
-        return "\n\n".join(f"[{g.heads[name]}]\n{g.about[name]}" for name in names)
+        return "\n\n".join(f"[{guide.heads[name]}]\n{guide.about[name]}" for name in names)
 
-    columns = listed(("row", *SHOWN, "comment"))
-    page = g.page.replace("{columns}", columns).replace("{questions}", listed(questions))
-    return page.replace("{seals}", seals) + "\n"
+    return guide.write(
+        "page",
+        path.suffix.removeprefix("."),
+        columns=listed(("row", *SHOWN, "comment")),
+        questions=listed(questions),
+        seals=", ".join(sorted({run["seal"] for run in runs})),
+    )

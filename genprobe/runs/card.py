@@ -10,19 +10,17 @@ out, because `datasets` has no empty splits.
 
 from __future__ import annotations
 
-import contextlib
 import dataclasses
 import hashlib
 import json
 import re
 import types
 import typing
-from collections.abc import Collection, Iterator, Mapping
+from collections.abc import Collection, Iterator
 from pathlib import Path
 from typing import Any
 
 from genprobe.files import door
-from genprobe.limits import limit, parsed
 from genprobe.records import RECORDS, Record
 from genprobe.runs.spec import Spec
 
@@ -62,31 +60,38 @@ import datasets
 replies = datasets.load_dataset("{folder}", "responses", split="train")
 ```
 
-Configurations: {names}. What the fields are: `runs/README.md` of genprobe.
+Configurations: {names}. The table that is counted, without texts, once the run is scored:
+`datasets.load_dataset("parquet", data_files="{folder}/outcomes.parquet")`. What the fields are:
+`runs/README.md` of genprobe.
 
 Seal of the records, which is in `MANIFEST`: {sealed}.
 {sums}
 """
-_SUMMED = ("outcomes.csv", "outcomes.jsonl")
+OUTCOMES = "outcomes.parquet"
+_SUMMED = (OUTCOMES, "outcomes.csv", "outcomes.jsonl")  # the last two are of older versions
 _SUM = "- SHA-256 of `{}`: `{}`"
 _SUM_LINE = re.compile(_SUM.format(r"([\w.]+)", "([0-9a-f]{64})"))
 _OWN = "SHA-256 of this page up to here: "
 _SEALED = re.compile(r"^Seal of the records, .*: `([0-9a-f]{16})", re.MULTILINE)
 
 
-def text(folder: Path, spec: Spec, kinds: Mapping[str, str] | None = None, sealed: str = "") -> str:
+def text(folder: Path, spec: Spec, sealed: str = "", made: str = "") -> str:
     """Write the text of README.md, in ASCII, for the files that are now in the folder.
 
     The page names the seal of the records, the hash of the outcomes that were made of them, and at
-    its end its own. kinds: the types of the columns of the outcomes, if they have just been
-    written. sealed: the seal; "" if there is none.
+    its end its own. sealed: the seal; "" if there is none. made: the file that has just been
+    written.
     """
     before = _content(folder).decode("ascii", "replace")
-    if kinds is None and _OWN in before:
-        sums = dict(_SUM_LINE.findall(before))  # what was edited since is not covered up
-    else:
-        sums = {name: _sum(folder / name) for name in _SUMMED if (folder / name).exists()}
-    found = configurations(folder, kinds)
+    noted = dict(_SUM_LINE.findall(before)) if _OWN in before else {}
+    there = [name for name in _SUMMED if (folder / name).exists()]
+    if _OWN in before:  # what was edited since is not covered up
+        there = [name for name in there if name in noted or name == made]
+    sums = {
+        name: noted[name] if name in noted and name != made else _sum(folder / name)
+        for name in there
+    }
+    found = configurations(folder)
     model = spec.model.rstrip("/").rsplit("/", 1)[-1] if spec.model.startswith("/") else spec.model
     page = _PAGE.format(
         title=f"genprobe {spec.command}, {_plain(model)}",
@@ -106,6 +111,16 @@ def text(folder: Path, spec: Spec, kinds: Mapping[str, str] | None = None, seale
     return f"{plain.decode('ascii')}{_OWN}`{hashlib.sha256(plain).hexdigest()}`\n"
 
 
+def unchanged(folder: Path, name: str) -> bool:
+    """Tell whether a table of outcomes is as it was when the page was written."""
+    page = _content(folder)
+    body, own, last = page.rpartition(_OWN.encode("ascii"))
+    if not own or last != f"`{hashlib.sha256(body).hexdigest()}`\n".encode("ascii"):
+        return False
+    noted = dict(_SUM_LINE.findall(body.decode("ascii", "replace"))).get(name)
+    return (folder / name).is_file() and _sum(folder / name) == noted
+
+
 def problems(folder: Path, seals: Collection[str]) -> Iterator[tuple[str, str]]:
     """Yield (file, what) for each file that is not as it was when the page was written.
 
@@ -116,18 +131,19 @@ def problems(folder: Path, seals: Collection[str]) -> Iterator[tuple[str, str]]:
     body, own, last = page.rpartition(_OWN.encode("ascii"))
     if not own:
         if page and seals:
-            yield NAME, "was edited: it has no hash; score again"
+            yield NAME, "was edited: it has no hash; score again with --save"
         return
     if last != f"`{hashlib.sha256(body).hexdigest()}`\n".encode("ascii"):
-        yield NAME, "was edited after it was written; score again"
+        yield NAME, "was edited after it was written; score again with --save"
     text = body.decode("ascii", "replace")
     sums = dict(_SUM_LINE.findall(text))
     for name in _SUMMED:
-        if (folder / name).exists() and _sum(folder / name) != sums.get(name):
-            yield name, "was edited after it was made of the records; score again"
+        ours = name in sums or name == OUTCOMES  # others may be copies that somebody asked for
+        if ours and (folder / name).exists() and _sum(folder / name) != sums.get(name):
+            yield name, "was edited after it was made of the records; score again with --save"
     found = _SEALED.search(text)
     if found and found[1] not in seals:
-        yield NAME, f"names the seal {found[1]}, which is not this run's; score again"
+        yield NAME, f"names the seal {found[1]}, which is not this run's; score again with --save"
 
 
 def _content(folder: Path) -> bytes:
@@ -147,7 +163,7 @@ def _plain(value: str) -> str:
     return "".join(c if c.isalnum() or c in " ./@_-" else "-" for c in value)
 
 
-def configurations(folder: Path, kinds: Mapping[str, str] | None = None) -> list[dict[str, Any]]:
+def configurations(folder: Path) -> list[dict[str, Any]]:
     """Make the `configs` of a dataset card: name, path and features of each file with rows."""
     files: dict[str, list[dict[str, Any]]] = {}
     for name, kind in RECORDS.items():
@@ -156,7 +172,6 @@ def configurations(folder: Path, kinds: Mapping[str, str] | None = None) -> list
             files |= {f"judgments/{path.name}": _features(kind) for path in judged}
         elif name != "judgments/<judge>.json":
             files[name] = _features(kind)
-    files["outcomes.jsonl"] = _outcomes(folder, kinds)
     return [
         {
             "config_name": name.rpartition(".")[0].replace("/", "-"),
@@ -202,31 +217,3 @@ def _feature(hint: Any) -> dict[str, Any]:
         inner = _feature(typing.get_args(hint)[0])
         return {"list": inner["dtype"]} if "dtype" in inner else {"dtype": "json"}
     return {"dtype": _TYPES.get(hint, "json")}
-
-
-def _outcomes(folder: Path, kinds: Mapping[str, str] | None) -> list[dict[str, Any]]:
-    """List the features of the table of outcomes.
-
-    kinds: the types of its columns; other columns, which come from the data, are `json`. None: take
-    the features from the README.md that was written with the table.
-    """
-    path = folder / "outcomes.jsonl"
-    if not _has_rows(path):
-        return []
-    if kinds is None:
-        return _as_written(folder / NAME)
-    with door.reading(path) as file:
-        columns = parsed(file.readline(limit("line")))
-    return [{"name": name, "dtype": kinds.get(name, "json")} for name in columns]
-
-
-def _as_written(page: Path) -> list[dict[str, Any]]:
-    with contextlib.suppress(OSError, ValueError):
-        for line in door.content(page).decode("ascii", "replace").splitlines():
-            if (
-                line.startswith("- {")
-                and (one := parsed(line[2:])).get("config_name") == "outcomes"
-            ):
-                features: list[dict[str, Any]] = one["features"]
-                return features
-    return []

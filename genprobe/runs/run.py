@@ -12,8 +12,10 @@ import functools
 import hashlib
 import json
 import os
+import re
 import time
 import typing
+from array import array
 from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from io import FileIO
 from itertools import zip_longest
@@ -21,7 +23,6 @@ from pathlib import Path
 from types import TracebackType
 from typing import BinaryIO, Self, TypeVar
 
-from genprobe import files
 from genprobe.errors import RunError
 from genprobe.files import disk, door
 from genprobe.records import (
@@ -36,9 +37,11 @@ from genprobe.records import (
     Response,
     Score,
     Statement,
+    canonical,
 )
 from genprobe.resources import packs, registry
 from genprobe.runs import card, seal, sign
+from genprobe.runs.places import Places
 from genprobe.runs.seal import Seal
 from genprobe.runs.spec import Spec, refuse_newer, signature, statements_hash
 from genprobe.runs.verify import read_scores, verify
@@ -64,7 +67,9 @@ _BEGUN = {
     "run.json.tmp",
 }
 
-KEPT = 1 << 26  # most bytes of answers that are kept in memory; more are read from the disk again
+# What names of judgments that are no reader's begin with: reviewers, and the harness that asked.
+OTHERS = ("reviewed-", "theirs")
+KEPT = 1 << 24  # most bytes of answers that are kept in memory; more are read from the disk again
 _FLUSH_EVERY = 0.2  # least seconds between syncs
 _FLUSH_SHARE = 0.01  # greatest share of the time that is spent on syncing to a slow disk
 
@@ -127,8 +132,8 @@ class Run:
             what = "there is no such run folder"
             if folder.is_file():
                 what = (
-                    "is a file, and no run folder; replies in a file are read by `genprobe judge`, "
-                    "and become a run by --engine replay (docs/engines.md)"
+                    "is a file, and no run folder; `genprobe judge FILE -o FOLDER` makes a run of "
+                    "the replies in it"
                 )
             raise RunError(f"{folder}: {what}")
         door.need_own(folder)
@@ -270,7 +275,7 @@ class Run:
         def lines() -> Iterator[str]:
             nonlocal count
             for judgment in judgments:
-                line = judgment.to_json() + "\n"
+                line = judgment.to_json(judge) + "\n"
                 state.update(line.encode("ascii"))
                 count += 1
                 yield line
@@ -281,6 +286,7 @@ class Run:
                 path.parent.mkdir(exist_ok=True)
                 # So that after a kill the note does not ascribe the new judgments to the old judge.
                 note.unlink(missing_ok=True)
+            self._without_outcomes()
             disk.replace(path, lines())
             about = (judge, signature, state.hexdigest()[:16], sorted(reads), only)
             judged = Judged(*about, tuple(licence))
@@ -288,31 +294,50 @@ class Run:
             self._describe()
         return count
 
-    def write_scores(
-        self,
-        scores: Iterable[Score],
-        outcomes: Callable[[], Iterable[dict[str, typing.Any]]] | None = None,
-        kinds: Mapping[str, str] | None = None,
-    ) -> None:
+    def write_scores(self, scores: Iterable[Score], add: bool = False) -> None:
         """Replace `scores.json`, a JSON array with one score per line.
 
-        outcomes: returns the rows of the table of outcomes; if it is given, `outcomes.csv`, and
-        `outcomes.jsonl` for `datasets`, are also written. kinds: the types of the table's columns,
-        as `datasets` names them. Of a sealed run, each row names the seal in its last column.
+        add: keep what is there; a score takes the place of an older one of the same question
+        (measure, part of the rows, cell).
         """
-        rows = ",\n".join(score.to_json() for score in scores)
-        sealed = {"seal": name} if (name := seal.in_signature(self.folder)) else {}
+        path = self.folder / "scores.json"
         with self._locked():
-            disk.replace(self.folder / "scores.json", [f"[\n{rows}\n]\n"])
-            if outcomes is not None:
-                for suffix in ("csv", "jsonl"):
-                    table = (row | sealed for row in outcomes())
-                    files.write_rows(self.folder / f"outcomes.{suffix}", table, follow=False)
-            self._describe(kinds if outcomes is not None else None)
+            there = self.scores() if add and path.exists() else []
+            found = {_question(score): score for score in (*there, *scores)} if add else {}
+            rows = ",\n".join(score.to_json() for score in found.values() or scores)
+            disk.replace(path, [f"[\n{rows}\n]\n"])
+            self._describe("scores.json")
 
-    def _describe(self, kinds: Mapping[str, str] | None = None) -> None:
+    def write_outcomes(self, content: Iterable[bytes]) -> None:
+        """Replace `outcomes.parquet`, the table that scores are counted from.
+
+        content: the bytes of the file (`outcomes.counted`). Nothing is written to a folder that can
+        only be read.
+        """
+        with disk.if_writable(), self._locked():
+            disk.replace_bytes(self.folder / card.OUTCOMES, content)
+            self._describe(card.OUTCOMES)
+
+    def _without_outcomes(self) -> None:
+        """Remove tables of outcomes that were made of other judgments."""
+        with disk.writing(self.folder):
+            for name in (card.OUTCOMES, "outcomes.csv", "outcomes.jsonl"):
+                (self.folder / name).unlink(missing_ok=True)
+
+    def content(self) -> str:
+        """Return one hash of all that outcomes are made of: the records and the judgments."""
+        state = hashlib.sha256()
+        names = [*seal.SEALED, seal.NAME]
+        judged = sorted(path.name for path in (self.folder / "judgments").glob("*.json*"))
+        for name in (*names, *(f"judgments/{one}" for one in judged)):
+            with contextlib.suppress(FileNotFoundError), door.reading(self.folder / name) as file:
+                found = hashlib.file_digest(file, "sha256").hexdigest()
+                state.update(f"{name}:{found}\n".encode("utf-8", "replace"))
+        return state.hexdigest()
+
+    def _describe(self, made: str = "") -> None:
         """Write the README.md that describes the folder, for people and for `datasets`."""
-        lines = card.text(self.folder, self.spec, kinds, seal.in_signature(self.folder))
+        lines = card.text(self.folder, self.spec, seal.in_signature(self.folder), made)
         disk.replace(self.folder / card.NAME, [lines])
 
     @contextlib.contextmanager
@@ -361,6 +386,15 @@ class Run:
             return iter(self._planned)
         return _read(self.folder / "requests.jsonl", Request)
 
+    def pending(self) -> Sequence[Request]:
+        """Return the requests without an answer, also failed ones, in the order of the plan."""
+        every = self._planned if self._planned is not None else list(self.requests())
+        done = Places((name, 0) for name in self.answered())
+        if not len(done):
+            return every
+        left = array("q", (at for at, one in enumerate(every) if done.get(one.id) is None))
+        return _Some(every, left)
+
     def responses(self) -> Iterator[Response]:
         """Return the responses, in the order in which they came."""
         return _read(self.folder / "responses.jsonl", Response)
@@ -376,8 +410,8 @@ class Run:
 
     def answered(self) -> Iterator[str]:
         """Yield the ids of requests with a response, then of those with log-probabilities."""
-        yield from (response.request for response in self.responses())
-        yield from (logprob.request for logprob in self.logprobs())
+        for kind in (Response, LogProb):
+            yield from (name for name, _ in _ids(self.folder / APPENDED[kind], kind))
 
     def failures(self) -> Iterator[Failure]:
         """Return all failures, also of requests that have a later response."""
@@ -390,35 +424,34 @@ class Run:
         return sum(path.stat().st_size for path in paths if path.exists()) <= KEPT
 
     def exchanges(self) -> Iterator[tuple[Request, Response | LogProb]]:
-        """Yield the answered requests with their answers, in the order of the plan.
+        """Yield the answered requests with their answers, in the order of the plan."""
+        if any((self.folder / APPENDED[kind]).exists() for kind in (Response, LogProb)):
+            yield from ((request, answer) for request, answer in self.asked() if answer)
 
-        If the run is not `small`, only the positions of the answers are kept in memory.
+    def asked(self) -> Iterator[tuple[Request, Response | LogProb | None]]:
+        """Yield all requests with their answers, in the order of the plan.
+
+        Only the positions of the answers are kept in memory. If a request has several answers, the
+        first one counts.
         """
         kinds: tuple[type[Response | LogProb], ...] = (Response, LogProb)
-        if self.small:
-            paths = [self.folder / APPENDED[kind] for kind in kinds]
-            answers: dict[str, Response | LogProb] = {}
-            for path, kind in zip(paths, kinds, strict=True):
-                for answer in _read(path, kind):
-                    answers.setdefault(answer.request, answer)
-            for request in self.requests() if answers else ():
-                if request.id in answers:
-                    yield request, answers[request.id]
-            return
-        offsets: dict[str, tuple[int, int]] = {}
-        for number, kind in enumerate(kinds):
-            for offset, answer in _read_at(self.folder / APPENDED[kind], kind):
-                offsets.setdefault(answer.request, (number, offset))
+        paths = [self.folder / APPENDED[kind] for kind in kinds]
+        places = Places(
+            (name, len(kinds) * offset + number)
+            for number, path in enumerate(paths)
+            for name, offset in _ids(path, kinds[number])
+        )
         with contextlib.ExitStack() as stack:
-            files: dict[int, BinaryIO] = {}
-            for request in self.requests() if offsets else ():
-                if request.id in offsets:
-                    number, offset = offsets[request.id]
-                    if number not in files:
-                        path = self.folder / APPENDED[kinds[number]]
-                        files[number] = stack.enter_context(door.reading(path))
-                    files[number].seek(offset)
-                    yield request, kinds[number].from_json(files[number].readline())
+            opened: dict[int, BinaryIO] = {}
+            for request in self.requests():
+                if (place := places.get(request.id)) is None:
+                    yield request, None
+                    continue
+                offset, number = divmod(place, len(kinds))
+                if number not in opened:
+                    opened[number] = stack.enter_context(door.reading(paths[number]))
+                answer = _record_at(opened[number], offset, paths[number], kinds[number])
+                yield request, answer if answer.request == request.id else None
 
     def judgments(self, judge: str) -> Iterator[Judgment]:
         """Yield the judgments of a judge, in the order of the plan.
@@ -431,7 +464,7 @@ class Run:
                 f"{self.folder}: no judgments of {judge!r}; "
                 f"make them with `genprobe judge {self.folder} --judge {judge}`"
             )
-        return _read(path, Judgment)
+        return _read(path, Judgment, judge=judge)
 
     def judges(self) -> dict[str, str]:
         """Return the judges that have judged the run: name -> signature."""
@@ -456,13 +489,13 @@ class Run:
         return asked, sum(lines.values())
 
     def scores(self) -> list[Score]:
-        """Read the scores that the last `genprobe score` wrote.
+        """Read the scores of the run, and those that `genprobe score --save` added.
 
         Raises RunError if they are missing or malformed.
         """
         path = self.folder / "scores.json"
         if not path.exists():
-            raise RunError(f"{self.folder}: no scores; make them with `genprobe score`")
+            raise RunError(f"{self.folder}: no scores; make them with `genprobe score --save`")
         try:
             return list(read_scores(path))
         except RunError as error:
@@ -471,9 +504,9 @@ class Run:
     def signer(self) -> Callable[[str], str]:
         """Return a function from a metric with its version to the signature of its number.
 
-        Reviewers' labels are used only on request, so they are none of its judges.
+        Labels by others are used only on request, so they are none of its judges.
         """
-        judges = {k: v for k, v in self.judges().items() if not k.startswith("reviewed-")}
+        judges = {k: v for k, v in self.judges().items() if not k.startswith(OTHERS)}
         sealed = seal.in_signature(self.folder)
         return lambda metric: signature(self.spec, judges, metric, sealed)
 
@@ -496,6 +529,33 @@ class Run:
     def verify(self) -> list[str]:
         """List the problems of the folder; each is one line that names file, line and id."""
         return verify(self.folder, self.spec, growing=bool(self._files))
+
+
+class _Some(Sequence[Request]):
+    """Some requests of a plan, by their numbers."""
+
+    def __init__(self, every: Sequence[Request], chosen: Sequence[int]) -> None:
+        self._every, self._chosen = every, chosen
+
+    def __len__(self) -> int:
+        return len(self._chosen)
+
+    def __iter__(self) -> Iterator[Request]:
+        wanted = iter(self._chosen)
+        at = next(wanted, None)
+        for number, request in enumerate(self._every):
+            if number == at:
+                yield request
+                at = next(wanted, None)
+
+    @typing.overload
+    def __getitem__(self, at: int) -> Request: ...
+    @typing.overload
+    def __getitem__(self, at: slice) -> list[Request]: ...
+    def __getitem__(self, at: int | slice) -> Request | list[Request]:
+        if isinstance(at, slice):
+            return [self._every[one] for one in self._chosen[at]]
+        return self._every[self._chosen[at]]
 
 
 def _refuse_other(folder: Path) -> None:
@@ -541,22 +601,58 @@ def _compare(path: Path, records: Sequence[Record]) -> None:
             )
 
 
-def _read(path: Path, kind: type[R]) -> Iterator[R]:
-    return (record for _, record in _read_at(path, kind))
+def _read(path: Path, kind: type[R], **told: str) -> Iterator[R]:
+    return (record for _, record in _read_at(path, kind, **told))
 
 
-def _read_at(path: Path, kind: type[R]) -> Iterator[tuple[int, R]]:
-    """Yield (byte offset, record). Raises RunError, with file and line, for a malformed record."""
+def _read_at(path: Path, kind: type[R], **told: str) -> Iterator[tuple[int, R]]:
+    """Yield (byte offset, record). Raises RunError, with file and line, for a malformed record.
+
+    told: what the file says of all its records (`Record.from_json`).
+    """
     appended = kind in APPENDED
     if appended and not path.exists():
         return
     for number, offset, line in disk.lines(path, appended=appended):
-        try:
-            record = kind.from_json(line)
-        except RunError as error:
-            cure = "delete the line and start again" if appended else "restore the file"
-            raise RunError(f"{path}:{number}: {error}; {cure}") from None
-        yield offset, record
+        yield offset, _parsed(line, kind, path, number, **told)
+
+
+def _parsed(line: bytes, kind: type[R], path: Path, number: int, **told: str) -> R:
+    try:
+        return kind.from_json(line, **told)
+    except RunError as error:
+        cure = "delete the line and start again" if kind in APPENDED else "restore the file"
+        raise RunError(f"{path}:{number}: {error}; {cure}") from None
+
+
+# A line of a Response or LogProb as genprobe writes it, up to the id.
+_ID = re.compile(rb'\{"request":"([0-9a-f]{16})",')
+
+
+def _ids(path: Path, kind: type[Response | LogProb]) -> Iterator[tuple[str, int]]:
+    """Yield the request of each answer in a file, and the byte offset of its line."""
+    if not path.exists():
+        return
+    for number, offset, line in disk.lines(path, appended=True):
+        found = _ID.match(line)
+        yield found[1].decode() if found else _parsed(line, kind, path, number).request, offset
+
+
+def _record_at(file: BinaryIO, offset: int, path: Path, kind: type[R]) -> R:
+    """Read the record that begins at an offset. Raises RunError as `_read_at`."""
+    file.seek(offset)
+    line = file.readline()
+    try:
+        return kind.from_json(line)
+    except RunError:
+        file.seek(0)
+        return _parsed(line, kind, path, file.read(offset).count(b"\n") + 1)
+
+
+def _question(score: Score) -> tuple[str, str, str]:
+    """Return what a score answers: its measure, the part of the rows, the cell."""
+    rows = "".join(re.findall(r"\+(?:declared|regions:[^|+]*)", score.signature))
+    return score.metric, rows, canonical(score.by)
 
 
 # -- the format page -------------------------------------------------------------------------
@@ -567,14 +663,15 @@ _INTRODUCTION = """\
 
 A run folder holds everything about one run, as text. What models said (`responses.jsonl`,
 `logprobs.jsonl`, `failures.jsonl`) is appended and never edited. `judgments/`, `scores.json` and
-`outcomes.csv` are derived from it; you can delete them and make them again without a model. Texts
-are JSON lines in ASCII, one record per line, with every other character escaped. A field that is
-not named here is an error. `outcomes.csv` is the table that scores are counted from, one row per
-request, for a spreadsheet; genprobe itself does not read it. `genprobe list columns` says what its
-columns mean; further ones are those of your data. `outcomes.jsonl` is the same table for
-`datasets`. genprobe also writes a `README.md` that describes the folder, so that
+`outcomes.parquet` are derived from it; you can delete them and make them again without a model.
+Texts are JSON lines in ASCII, one record per line, with every other character escaped. A field that
+is not named here is an error. `outcomes.parquet` is the table that scores are counted from, in the
+order of the plan, without the texts; it is made again when the records or judgments have changed.
+`genprobe list columns` says what its columns mean; further ones are those of your data. `genprobe
+score RUN --export FILE.csv` (or `.jsonl`) writes it with the texts, for a spreadsheet. genprobe
+also writes a `README.md` that describes the folder, so that
 `datasets.load_dataset("runs/NAME", "responses", split="train")` can open it (also `requests`,
-`statements`, `judgments-yesno`, `scores`, `outcomes`, …; every file with rows).
+`statements`, `judgments-yesno`, `scores`, …; every file of JSON with rows).
 
 - **Resume**: the same spec with the same folder continues where the run stopped. Another spec is
   an error that shows the difference. A request with a response is never asked again; a request
@@ -592,8 +689,8 @@ columns mean; further ones are those of your data. `outcomes.jsonl` is the same 
   `statements.jsonl`, `requests.jsonl` and the files that are appended. A resumed run adds a line
   that names the one before. After a kill the old seals are there, and the same command seals what
   was added since. `sha256sum` gives the same hashes; `ssh-keygen -Y verify -n genprobe` checks
-  `MANIFEST.sig`, if there is one (`genprobe verify --sign`). `README.md` names the seal, the hashes
-  of `outcomes.csv` and `outcomes.jsonl`, and at its end its own.
+  `MANIFEST.sig`, if there is one (`genprobe verify --sign`). `README.md` names the seal, the hash
+  of `outcomes.parquet`, and at its end its own.
 - `genprobe verify RUN` checks all of this and names what is wrong.
 """
 
@@ -606,7 +703,7 @@ _FILES: dict[str, str] = {
     "failures.jsonl": "Appended; a history, which can contain a request several times.",
     "judgments/<judge>.jsonl": "Derived. In the order of `requests.jsonl`.",
     "judgments/<judge>.json": "Derived, together with the file above.",
-    "scores.json": "Derived. An array, one score per line.",
+    "scores.json": "Derived. An array, one score per line; `genprobe score --save` adds to it.",
     seal.NAME: "One seal per line, the last one counts. Replaced as a whole when a run ends.",
 }
 

@@ -12,15 +12,17 @@ import platform
 import re
 from collections.abc import Callable, Collection, Iterable, Mapping, Sequence
 from dataclasses import dataclass
-from pathlib import Path
 from typing import Any
 
 from genprobe._version import __version__
 from genprobe.errors import InputError, RunError
 from genprobe.files import door
+from genprobe.files.rows import Rows, Table, rows_of
 from genprobe.limits import parsed
 from genprobe.records import JSON, Record, canonical, described, digest
 from genprobe.text import natural
+
+LOG = "log"  # the engine of a run of replies that another harness, or its owner, asked for
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -38,7 +40,9 @@ class Spec(Record):
         default="",
     )
     revision: str = described("Commit on the Hub, or a hash of the files of a local folder.")
-    engine: str = described("Name of the engine, such as `transformers`.")
+    engine: str = described(
+        "Name of the engine, such as `transformers`; `log` for replies in a file that others made."
+    )
     engine_version: str = described("Version of the engine.")
     dtype: str = described("Number format of the weights, such as `bfloat16`.")
     chat_template: str = described("Hash of the chat template; `none` if there is none.")
@@ -267,19 +271,23 @@ def both_signatures(*signatures: str) -> str:
     return "|".join(fields)
 
 
-def file_signer(paths: Sequence[str | Path], judges: Mapping[str, str]) -> Callable[[str], str]:
+def file_signer(paths: Sequence[str | Table], judges: Mapping[str, str]) -> Callable[[str], str]:
     """Make a function from a metric to its signature, for numbers from files that are not runs.
 
-    paths: the files, which are read once and identified by their bytes. judges: as in `signature`,
+    paths: the files, which are read once and identified by their bytes, or rows in memory, which
+    are identified by their content. judges: as in `signature`,
     or name -> "given" for labels found in the file's columns. Raises InputError if a file cannot
     be read.
     """
-    hashes = [_file_hash(Path(path)) for path in paths]
-    fields = {"file": "+".join(hashes), "version": __version__}
+    hashes = [_file_hash(rows_of(path)) for path in paths]
+    kind = "rows" if any(isinstance(path, Rows) for path in paths) else "file"
+    fields = {kind: "+".join(hashes), "version": __version__}
     return lambda metric: _join(metric, judges, fields)
 
 
-def _file_hash(path: Path) -> str:
+def _file_hash(path: Table) -> str:
+    if isinstance(path, Rows):
+        return path.digest()[:16]
     try:
         with door.reading(path) as file:
             return hashlib.file_digest(file, "sha256").hexdigest()[:16]

@@ -6,15 +6,17 @@ import hashlib
 import os
 import re
 import zlib
-from collections import Counter, defaultdict
+from array import array
+from collections import Counter
 from collections.abc import Collection, Iterable, Iterator, Mapping
 from pathlib import Path
-from typing import TypeVar
+from typing import TYPE_CHECKING, TypeVar
 
 from genprobe.errors import RunError
 from genprobe.files import disk, door
 from genprobe.limits import parsed
 from genprobe.records import (
+    DECODES,
     Failure,
     Judged,
     Judgment,
@@ -29,18 +31,21 @@ from genprobe.records import (
     request_id,
 )
 from genprobe.resources import packs
-from genprobe.runs import card, seal
-from genprobe.runs.spec import Spec, statements_hash
+from genprobe.runs import card, places, seal
+from genprobe.runs.spec import LOG, Spec, statements_hash
 from genprobe.text import many
+
+if TYPE_CHECKING:
+    import numpy as np
 
 R = TypeVar("R", bound=Record)
 
 SHOWN = 20  # most problems of one kind that are listed; the rest are counted
 
-# Marks of a request, bits of one small number, so that a million requests fit in 250 MB.
-_ANSWERED, _FAILED = 1, 2
-_DECODES = {"free": 4, "choice": 8, "logprob": 16}
-_FIRST_JUDGE = 32
+# Marks of a request, bits of two bytes. With its id (`places`) and its statement, a request needs
+# some 50 bytes of memory at the peak.
+_PLANNED, _ANSWERED, _FAILED, _JUDGED = 1, 2, 4, 8
+_DECODES = {name: 16 << at for at, name in enumerate(DECODES)}
 _SEAL = re.compile(r"\|seal:([0-9a-f]{16})\b")
 _ROUNDING = 1e-3  # how far above 0 a log-probability may be
 
@@ -53,15 +58,15 @@ def verify(folder: Path, spec: Spec, growing: bool = False) -> list[str]:
     check = _Check(folder, spec)
     check.temporary_files()
     check.pack()
-    known = check.statements()
-    marks = check.requests(known)
-    check.planned(known)
-    check.answers("responses.jsonl", Response, marks, _ANSWERED)
-    check.answers("logprobs.jsonl", LogProb, marks, _ANSWERED)
-    check.answers("failures.jsonl", Failure, marks, _FAILED)
-    check.complete(marks)
-    for number, path in enumerate(sorted((folder / "judgments").glob("*.jsonl"))):
-        check.judgments(path.stem, marks, _FIRST_JUDGE << number)
+    check.statements()
+    check.requests()
+    check.planned()
+    check.answers("responses.jsonl", Response, _ANSWERED)
+    check.answers("logprobs.jsonl", LogProb, _ANSWERED)
+    check.answers("failures.jsonl", Failure, _FAILED)
+    check.complete()
+    for path in sorted((folder / "judgments").glob("*.jsonl")):
+        check.judgments(path.stem)
     check.seals(growing)
     check.scores()
     return check.report()
@@ -73,9 +78,7 @@ class _Check:
         self._lines: list[str] = []
         self._kinds: Counter[str] = Counter()
         self._seals: set[str] | None = None  # names; None if they cannot be read
-        # (statement, language) -> (probe, decode) -> number of requests
-        self._asked: defaultdict[tuple[str, str], Counter[tuple[str, str]]] = defaultdict(Counter)
-        self._texts: dict[str, int] = {}  # request -> hash of the texts that are scored for it
+        self._texts: dict[int, int] = {}  # line of a request -> hash of the texts scored for it
 
     def problem(self, kind: str, where: str, what: str) -> None:
         self._kinds[kind] += 1
@@ -90,8 +93,11 @@ class _Check:
         ]
         return self._lines + more
 
-    def read(self, name: str, kind: type[R]) -> Iterator[tuple[str, R]]:
-        """Yield (`file:line`, record) for valid lines of a file; note the others as problems."""
+    def read(self, name: str, kind: type[R], **told: str) -> Iterator[tuple[str, R]]:
+        """Yield (`file:line`, record) for valid lines of a file; note the others as problems.
+
+        told: what the file says of all its records (`Record.from_json`).
+        """
         appended = kind in (Response, LogProb, Failure)
         path, end = self.folder / name, 0
         try:
@@ -100,7 +106,7 @@ class _Check:
                 if not line.endswith(b"\n"):
                     self.problem("torn", where, "incomplete line (no newline at its end)")
                 try:
-                    record = kind.from_json(line)
+                    record = kind.from_json(line, **told)
                 except RunError as error:
                     self.problem("malformed", where, str(error))
                     continue
@@ -126,15 +132,19 @@ class _Check:
         if path.is_file() and {packs.file_hash(path)} != set(self.spec.pack_hashes.values()):
             self.problem("hash", seal.PACK, "its hash is not in run.json's pack_hashes")
 
-    def statements(self) -> dict[tuple[str, str], int]:
-        """Check the statements against the spec; return (id, language) -> number of options."""
-        known: dict[tuple[str, str], int] = {}
+    def statements(self) -> None:
+        """Check the statements against the spec; keep the number and the kind of each.
+
+        A kind is a language and a number of options.
+        """
+        ids, kinds, kind_of = array("Q"), dict[tuple[str, int], int](), array("i")
 
         def passing() -> Iterator[Statement]:
             for _, statement in self.read("statements.jsonl", Statement):
                 options = statement.extra.get("options")
                 several = len(options) if isinstance(options, list | dict) else 0
-                known[statement.id, statement.lang] = several
+                ids.append(places.number(_key(statement.id, statement.lang)))
+                kind_of.append(kinds.setdefault((statement.lang, several), len(kinds)))
                 yield statement
 
         found = statements_hash(passing())
@@ -142,55 +152,98 @@ class _Check:
             self.problem(
                 "hash", "statements.jsonl", f"hash {found} is not run.json's {self.spec.statements}"
             )
-        return known
+        self._statements = places.Places(zip(ids, range(len(ids)), strict=True))
+        self._kinds_of, self._kind = list(kinds), kind_of
 
-    def requests(self, known: Collection[tuple[str, str]]) -> dict[str, int]:
-        """Check the requests, as far as they can be derived anew; return request id -> 0."""
-        marks: dict[str, int] = {}
-        for where, r in self.read("requests.jsonl", Request):
-            asked = r.messages, r.sample, r.decode, r.options
-            made = request_id(r.statement, r.lang, r.pack, r.probe, *asked)
-            if made != r.id:
-                self.problem("id", where, f"id {r.id} is not the hash of its content ({made})")
-            if r.seed != derive_seed(self.spec.seed, r.id, r.sample):
-                self.problem("seed", where, f"seed of {r.id} does not derive from run.json's")
-            if (r.statement, r.lang) not in known:
-                self.problem("statement", where, f"statement {r.statement} ({r.lang}) is not there")
-            if r.pack != self.spec.pack:
-                self.problem("pack", where, f"pack {r.pack} is not run.json's {self.spec.pack}")
-            if r.decode not in self.spec.decode and self.spec.decode != ("recorded",):
-                self.problem("decode", where, f"decode {r.decode!r} is not run.json's")
-            if r.id in marks:
-                self.problem("twice", where, f"request {r.id} is there twice")
-            else:
-                self._asked[r.statement, r.lang][r.probe, r.decode] += 1
-            marks[r.id] = _DECODES.get(r.decode, 0)
-            if r.decode == "score":
-                self._texts[r.id] = _hash(
-                    (a, text) for a, some in r.options.items() for text in some
-                )
-        return marks
+    def requests(self) -> None:
+        """Check the requests, as far as they can be derived anew; keep the line of each."""
+        import numpy as np
 
-    def planned(self, known: Mapping[tuple[str, str], int]) -> None:
-        """Count again what run.json plans: statements × probes × wordings × samples."""
-        asked = self._asked
+        parts: dict[tuple[str, str], int] = {}  # probe and decode
+        about, part_of, marks = array("i"), array("i"), array("H", [0])
+
+        def passing() -> Iterator[tuple[str, int]]:
+            for where, r in self.read("requests.jsonl", Request):
+                self._check(where, r)
+                line = int(where.rpartition(":")[2])
+                marks.frombytes(bytes(2 * (line - len(marks))))  # of lines that are no requests
+                marks.append(_PLANNED | _DECODES.get(r.decode, 0))
+                at = self._statements.get(_key(r.statement, r.lang))
+                if at is None:
+                    what = f"statement {r.statement} ({r.lang}) is not there"
+                    self.problem("statement", where, what)
+                about.append(-1 if at is None else at)
+                part_of.append(parts.setdefault((r.probe, r.decode), len(parts)))
+                if r.decode == "score":
+                    texts = ((a, text) for a, some in r.options.items() for text in some)
+                    self._texts[line] = _hash(texts)
+                yield r.id, line
+
+        self._lines_of = places.Places(passing())
+        self._marks = np.array(marks)
+        twice = self._lines_of.again
+        for line, request in self._requests(twice):
+            self.problem("twice", f"requests.jsonl:{line}", f"request {request} is there twice")
+        once = np.ones(len(about), bool)
+        once[np.searchsorted(np.flatnonzero(self._marks), twice)] = False
+        self._marks[twice] = 0
+        counted = once & (np.array(about) >= 0)
+        size = len(self._kind), len(parts)
+        cell = np.array(about)[counted] * np.int64(len(parts)) + np.array(part_of)[counted]
+        self._asked = np.bincount(cell, minlength=size[0] * size[1]).reshape(size)
+        self._parts = list(parts)
+
+    def _check(self, where: str, r: Request) -> None:
+        made = request_id(
+            *(r.statement, r.lang, r.pack, r.probe, r.messages, r.sample, r.decode, r.options)
+        )
+        if made != r.id:
+            self.problem("id", where, f"id {r.id} is not the hash of its content ({made})")
+        if r.seed != derive_seed(self.spec.seed, r.id, r.sample):
+            self.problem("seed", where, f"seed of {r.id} does not derive from run.json's")
+        if r.pack != self.spec.pack:
+            self.problem("pack", where, f"pack {r.pack} is not run.json's {self.spec.pack}")
+        if r.decode not in self.spec.decode and self.spec.decode != ("recorded",):
+            self.problem("decode", where, f"decode {r.decode!r} is not run.json's")
+
+    def _requests(self, lines: Collection[int]) -> Iterator[tuple[int, str]]:
+        """Yield some lines of the plan, and the ids of their requests."""
+        wanted = set(lines)
+        for line, _, text in disk.lines(self.folder / "requests.jsonl") if wanted else ():
+            if line in wanted:
+                yield line, Request.from_json(text).id
+
+    def planned(self) -> None:
+        """Count again what run.json plans: statements × probes × wordings × samples.
+
+        A run of replies that others asked for (`LOG`) holds what they asked, and plans nothing.
+        """
+        import numpy as np
+
+        if self.spec.engine == LOG:
+            return
+        asked, kind_of = self._asked, np.array(self._kind)
+        kind_of[self._statements.again] = -1
         usual: dict[tuple[str, int, str, str], int] = {}  # most requests about a statement
-        for (name, lang), options in known.items():
-            for (probe, decode), count in asked.get((name, lang), {}).items():
-                key = (lang, options, probe, decode)
-                usual[key] = max(count, usual.get(key, 0))
-        lacking = {}
-        for (name, lang), options in known.items():
-            wanted = self._wanted(lang, options, usual)
-            found = asked.get((name, lang), Counter())
-            if left := sum(max(0, n - found[part]) for part, n in wanted.items()):
-                lacking[f"{name} ({lang})"] = left
-        if lacking:
+        for number_of, kind in enumerate(self._kinds_of):
+            most = asked[kind_of == number_of].max(0, initial=0)
+            usual |= {(*kind, *p): int(n) for p, n in zip(self._parts, most, strict=True) if n}
+        left = np.zeros(len(kind_of), int)
+        for number_of, kind in enumerate(self._kinds_of):
+            here = kind_of == number_of
+            for part, n in self._wanted(*kind, usual).items():
+                found = asked[here, self._parts.index(part)] if part in self._parts else 0
+                left[here] += np.maximum(0, n - found)
+        if left.any():
+            # Its own problems are told: read without adding them a second time.
+            every = enumerate(_Check(self.folder, self.spec).read("statements.jsonl", Statement))
+            first = min(f"{one.id} ({one.lang})" for at, (_, one) in every if left[at])
             self.problem(
                 "planned",
                 "requests.jsonl",
-                f"{many(sum(lacking.values()), 'request')} about {many(len(lacking), 'statement')} "
-                f"of statements.jsonl, which run.json plans, are not there; first {min(lacking)}",
+                f"{many(int(left.sum()), 'request')} about "
+                f"{many(int((left > 0).sum()), 'statement')} of statements.jsonl, which run.json "
+                f"plans, are not there; first {first}",
             )
 
     def _wanted(
@@ -214,22 +267,20 @@ class _Check:
             return least
         return {part: max(n, usual.get((lang, options, *part), 0)) for part, n in least.items()}
 
-    def answers(
-        self, name: str, kind: type[Response | LogProb | Failure], marks: dict[str, int], mark: int
-    ) -> None:
+    def answers(self, name: str, kind: type[Response | LogProb | Failure], mark: int) -> None:
         for where, record in self.read(name, kind):
-            known = marks.get(record.request)
-            if known is None:
+            line = self._lines_of.get(record.request)
+            if line is None:
                 self.problem("unknown", where, f"no request {record.request}")
                 continue
-            if kind is not Failure and known & mark:
+            if kind is not Failure and self._marks[line] & mark:
                 self.problem("twice", where, f"second response to request {record.request}")
-            if isinstance(record, LogProb) and (why := self._wrong(record)):
+            if isinstance(record, LogProb) and (why := self._wrong(record, line)):
                 what = f"request {record.request}: {why}; delete the line and start again"
                 self.problem("values", where, what)
-            marks[record.request] = known | mark
+            self._marks[line] |= mark
 
-    def _wrong(self, record: LogProb) -> str:
+    def _wrong(self, record: LogProb, line: int) -> str:
         """Say what is wrong with the log-probabilities of a record; "" if nothing is."""
         try:
             found = _hash((part["answer"], part["text"]) for part in record.continuations)
@@ -242,45 +293,55 @@ class _Check:
                         return f"{value} is no log-probability"
         except (KeyError, TypeError) as error:
             return f"continuations are not as they were written ({type(error).__name__}: {error})"
-        if found != self._texts.get(record.request, found):
+        if found != self._texts.get(line, found):
             return "the texts are not those of the request"
         return ""
 
-    def complete(self, marks: dict[str, int]) -> None:
+    def complete(self) -> None:
         # All in one line, because an interrupted run is incomplete, not damaged.
-        first, count = _lacking(marks, 0)
+        planned = self._marks & _PLANNED != 0
+        first, count = self._lacking(planned, _ANSWERED | _FAILED)
         if count:
             texts = {"logprob", "score"}.issuperset(self.spec.decode)
             self.problem(
                 "incomplete",
                 "logprobs.jsonl" if texts else "responses.jsonl",
-                f"incomplete: {count} of {len(marks)} requests have neither response nor failure, "
-                f"first {first}; the command of the run asks them",
+                f"incomplete: {count} of {planned.sum()} requests have neither response nor "
+                f"failure, first {first}; the command of the run asks them",
             )
 
-    def judgments(self, judge: str, marks: dict[str, int], mark: int) -> None:
+    def judgments(self, judge: str) -> None:
         name = f"judgments/{judge}.jsonl"
-        for where, judgment in self.read(name, Judgment):
-            known = marks.get(judgment.request, 0)
+        self._marks &= ~self._marks.dtype.type(_JUDGED)
+        for where, judgment in self.read(name, Judgment, judge=judge):
+            line = self._lines_of.get(judgment.request)
             if judgment.judge != judge:
                 self.problem("judge", where, f"is of the judge {judgment.judge!r}")
-            if not known & _ANSWERED:
+            if line is None or not self._marks[line] & _ANSWERED:
                 self.problem("unknown", where, f"no response to request {judgment.request}")
                 continue
-            if known & mark:
+            if self._marks[line] & _JUDGED:
                 self.problem("twice", where, f"second judgment on request {judgment.request}")
-            marks[judgment.request] = known | mark
+            self._marks[line] |= _JUDGED
         read, only = self._judged(judge, name)
         if only:  # the judge was given only a part of the replies
             return
-        mine = {request: known for request, known in marks.items() if known & read}
-        first, count = _lacking(mine, _ANSWERED, mark)
+        mine = (self._marks & read != 0) & (self._marks & _ANSWERED != 0)
+        first, count = self._lacking(mine, _JUDGED)
         if count:
             self.problem(
                 "unjudged",
                 name,
                 f"{many(count, 'response')} without judgment, first {first}; judge again",
             )
+
+    def _lacking(self, some: np.ndarray, mark: int) -> tuple[str, int]:
+        """Return (first id, number) of some requests without `mark`."""
+        lacking = some & (self._marks & mark == 0)
+        if not lacking.any():
+            return "", 0
+        [(_, first)] = self._requests([int(lacking.argmax())])
+        return first, int(lacking.sum())
 
     def _judged(self, judge: str, name: str) -> tuple[int, str]:
         """Check the note about a file of judgments.
@@ -320,11 +381,14 @@ class _Check:
             for score in read_scores(path):
                 made |= {found[1] for found in _SEAL.finditer(score.signature)}
         except RunError as error:
-            self.problem("malformed", "scores.json", f"{error}; score again")
+            self.problem("malformed", "scores.json", f"{error}; {_AGAIN}")
             return
         for name in () if self._seals is None else sorted(made - self._seals):
-            what = f"made of records with the seal {name}, which is not this run's; score again"
+            what = f"made of records with the seal {name}, which is not this run's; {_AGAIN}"
             self.problem("seal", "scores.json", what)
+
+
+_AGAIN = "delete it and score again with --save"
 
 
 def read_scores(path: Path) -> Iterator[Score]:
@@ -348,10 +412,5 @@ def _hash(texts: Iterable[tuple[str, str]]) -> int:
     return zlib.crc32(canonical([[answer, text] for answer, text in texts]).encode())
 
 
-def _lacking(marks: dict[str, int], has: int, mark: int = _ANSWERED | _FAILED) -> tuple[str, int]:
-    """Return (first id, number) of the requests with `has` but without `mark`."""
-    first, count = "", 0
-    for request, known in marks.items():
-        if known & has == has and not known & mark:
-            first, count = first or request, count + 1
-    return first, count
+def _key(statement: str, lang: str) -> str:
+    return f"{lang} {statement}"

@@ -1,8 +1,7 @@
 """Check the control model's stories in Kazakh: NegRate by domain against the exact rate.
 
 The intervals must cover the true NegRate, the number of negative templates must differ from the
-expected one by no more than chance allows, and every planted story must be read correctly. NegRate
-that is measured with known errors of labels must agree with the true one after correction.
+expected one by no more than chance allows, and every planted story must be read correctly.
 """
 
 from __future__ import annotations
@@ -27,8 +26,6 @@ STORIES = 5  # stories per template and wording
 TOKENS = 512
 # Kind of story -> why the story judge leaves it out; the others are read by their sentiment.
 READ = {"russian": "language", "refusal": "refusal"}
-SENSITIVE, SPECIFIC = 0.8, 0.7  # sensitivity and specificity of the simulated labels
-LABELLED = 1000.0  # stories of each kind from which the errors are estimated
 MOST_MISREAD = 0.01  # share of a domain's stories whose sentiment may be misclassified
 
 
@@ -111,7 +108,6 @@ def compare(outcomes: pd.DataFrame) -> Told:
                 f"stories, {name}: {len(misread)} are misread, such as {row['response']!r} as "
                 f"{row['read']}; check the judges story and sentiment"
             )
-    faults += _correction(outcomes)
     if (
         sum(d.covered for d in domains) < len(domains) - 2
     ):  # happens by chance in one correct run of 300
@@ -150,36 +146,6 @@ def _domain(name: str, rows: pd.DataFrame, score: Score) -> Domain | None:
         z=truth.z_of(int(called.sum()), chance, chance),
         misread=int((rows["misread"] != "").sum()),
     )
-
-
-def _correction(outcomes: pd.DataFrame) -> list[str]:
-    """Return a fault if NegRate, corrected for known errors of labels, misses the true one.
-
-    The labels of the stories are true (`compare` checks that). Some are changed at random, as by a
-    classifier with sensitivity `SENSITIVE` and specificity `SPECIFIC`. The interval is at 99.9 %.
-    """
-    import numpy as np
-
-    from genprobe.metrics import corrected, negrate
-
-    known = outcomes[outcomes["read"].isin(["negative", "positive"])]
-    negative = (known["read"] == "negative").to_numpy()
-    draw = np.random.default_rng(0).random(len(known))
-    called = np.where(negative, draw < SENSITIVE, draw >= SPECIFIC)
-    told = known[KEY].assign(negative=negative, called=called, n=1).groupby(KEY, sort=True).sum()
-    told = told[told["n"] >= negrate.FEWEST]
-    share = float((told["negative"] * 2 > told["n"]).mean())
-    measured = float((told["called"] * 2 > told["n"]).mean())
-    errors = np.array([SENSITIVE * LABELLED, LABELLED, (1 - SPECIFIC) * LABELLED, LABELLED])
-    units = corrected.statistics(told["called"].to_numpy(), told["n"].to_numpy(), errors)
-    ends = corrected.interval(units, level=0.999, varied=1.0)
-    if ends is None or not ends[0] <= share <= ends[1]:
-        return [
-            f"stories: true NegRate {100 * share:.1f} %, measured with known errors of labels "
-            f"{100 * measured:.1f} %: the corrected interval misses the true one; check "
-            "genprobe/metrics/corrected.py"
-        ]
-    return []
 
 
 def _misread(outcomes: pd.DataFrame) -> list[str]:

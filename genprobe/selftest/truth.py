@@ -9,6 +9,7 @@ from statistics import NormalDist
 from typing import TYPE_CHECKING
 
 from genprobe.engines import Options, control
+from genprobe.errors import need_models
 from genprobe.outcomes import table
 from genprobe.tasks.pipeline import Progress
 
@@ -64,7 +65,8 @@ def one_thread() -> Iterator[None]:
 
     With so small a model, several threads mostly wait for each other: minutes on a busy machine.
     """
-    import torch
+    with need_models("the selftest"):
+        import torch
 
     threads = torch.get_num_threads()
     torch.set_num_threads(1)

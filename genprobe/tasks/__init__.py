@@ -13,17 +13,19 @@ from __future__ import annotations
 import dataclasses
 import functools
 import re
+from collections import Counter
 from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass, field
 from pathlib import Path
 from typing import Any
 
 from genprobe._version import __version__
-from genprobe.datasets import statements as datasets
 from genprobe.engines import Options, Sampling
 from genprobe.errors import Caution, InputError
-from genprobe.judges import Judge
-from genprobe.records import Request, Statement, digest
+from genprobe.files.rows import rows_of
+from genprobe.judges import Judge, make
+from genprobe.outcomes import columns
+from genprobe.records import DECODES, Request, Statement, digest
 from genprobe.render import notebook
 from genprobe.resources import packs, panel, registry
 from genprobe.runs.run import Run
@@ -41,26 +43,27 @@ class Ask:
     model: alias, hub id or folder (for `replay`: a run folder or a file of recorded replies); None
     means the control model, or the only model of a server. langs: language codes; empty means the
     default of the task, else all languages of the data. data: `builtin`, a name of `genprobe list
-    data`, or a file. pack: the file of a pack of the user's own (yesno); "" means that of the
-    task. probes: names of questions of the pack; empty means the default of the task.
-    decodes: how answers are obtained: `free`, `choice`, `logprob`. wordings, personas, instruct:
-    how a question varies (`resources.panel.Vary`). limit: most items per language. samples: number
-    of replies to each question. sampling: how they are sampled; None for either means the default
-    of the task. seed: number from which each request's own seed is derived. system: a system
-    prompt, put after that of the pack. engine: a name of `genprobe list engines`, or `auto`.
-    options: settings of the engine. out: the run folder; the same Ask resumes the run in it; None
-    means a name derived from the settings. by: columns by which the outcomes will be split; they
-    are checked before the model is loaded. classifier: the card of the sentiment classifier
-    (stories). scorers, context, prefix, plain, chat, preprocess: see `tasks/logprob.py`. orders,
-    shots, unknowns: see `tasks/choices.py`. second_reader: the model that reads what the rules
-    leave open (`pipeline.second`), an alias, hub id, folder or name of the server; "" for none.
-    ask_again: also ask the model again about it. note: called with messages. progress: called with
-    (step, number done, total).
+    data`, a file, a table in memory (`files.rows.rows_of`), or a run, whose statements are asked
+    about again. pack: the file of a pack of the user's own (yesno); "" means that of the task.
+    probes: names of questions of the pack; empty means the default of the task. decodes: how
+    answers are obtained: `free`, `choice`, `logprob`. wordings, personas, instruct: how a question
+    varies (`resources.panel.Vary`). limit: most items per language. samples: number of replies to
+    each question. sampling: how they are sampled; None for either means the default of the task.
+    seed: number from which each request's own seed is derived. system: a system prompt, put after
+    that of the pack. engine: a name of `genprobe list engines`, or `auto`. options: settings of the
+    engine. out: the run folder; the same Ask resumes the run in it; None means a name derived from
+    the settings. by: columns by which the outcomes will be split; they are checked before the model
+    is loaded. classifier: the card of the sentiment classifier (stories). scorers, context, prefix,
+    plain, chat, preprocess: see `tasks/logprob.py`. orders, shots, unknowns: see
+    `tasks/choices.py`. second_reader: the model that reads what the rules leave open
+    (`pipeline.second`), an alias, hub id, folder or name of the server; "" for none. ask_again:
+    also ask the model again about it. note: called with messages. progress: called with (step,
+    number done, total).
     """
 
     model: str | None = None
     langs: Sequence[str] = ()
-    data: str = "builtin"
+    data: Any = "builtin"
     pack: str | Path = ""
     probes: Sequence[str] = ()
     decodes: Sequence[str] = ("free",)
@@ -91,6 +94,20 @@ class Ask:
     note: Note = quiet
     progress: Progress = quiet
 
+    def __post_init__(self) -> None:
+        """Take a single name for a list, and a table in memory for rows."""
+        for name in ("langs", "probes", "decodes", "instruct", "by", "scorers"):
+            object.__setattr__(self, name, registry.listed(getattr(self, name), name))
+        if not isinstance(self.data, str):
+            asked = isinstance(self.data, Run)
+            data = self.data.folder / "statements.jsonl" if asked else self.data
+            object.__setattr__(self, "data", rows_of(data, "data"))
+
+    @property
+    def called(self) -> str:
+        """Return the name of the data, without a folder."""
+        return rows_of(self.data).name
+
     @property
     def codes(self) -> list[str]:
         """Return the languages as BCP 47 codes. Raises InputError for an unknown one."""
@@ -120,16 +137,15 @@ class Asked:
 
     items: the statements, pairs or choices. requests: function from the open engine to the
     requests, which may depend on it. spec: function from the open engine to the fields of `Spec`
-    that the task sets. judges: the judges of the replies, in the order of their columns. columns:
-    columns that the outcomes can have. sampling: how replies are sampled. after: called with run,
-    engine and note at the end. pack: the content of the pack's file, if it is the user's own.
+    that the task sets. judges: the judges of the replies, in the order of their columns. sampling:
+    how replies are sampled. after: called with run, engine and note at the end. pack: the content
+    of the pack's file, if it is the user's own.
     """
 
     items: Sequence[Statement]
     requests: Callable[[Any], Sequence[Any]]
     spec: Callable[[Any], Mapping[str, Any]]
     judges: Sequence[Judge] = ()
-    columns: Sequence[str] = ()
     sampling: Sampling = field(default_factory=Sampling)
     after: Callable[[Run, Any, Note], None] | None = None
     pack: bytes = b""
@@ -142,9 +158,9 @@ class Table:
     kind: its unique name. title: its heading. lead: what the figures mean, in a sentence. main: the
     measures. across: columns of the outcomes whose values become columns of the table. rows:
     columns of the outcomes, of which the first with several values gives the rows, else the last.
-    place: its position on the page, low numbers first. says: the verb in the title of the page, for
-    one model and for several. replies: what the units are called. read: the column that the main
-    measures count, and the judge that fills it.
+    place: its position on the page, low numbers first. headline: the main measure that is told
+    first; "" for the first of `main`. replies: what the units are called. read: the column that the
+    main measures count, and the judge that fills it.
     """
 
     kind: str
@@ -154,9 +170,14 @@ class Table:
     across: tuple[str, ...] = ()
     rows: tuple[str, ...] = ("lang",)
     place: int = 50
-    says: tuple[str, str] = ("says about", "say about")
+    headline: str = ""
     replies: str = "replies"
     read: tuple[str, str] = ("", "")
+
+    @property
+    def ranked(self) -> list[str]:
+        """Return the main measures, the headline first."""
+        return sorted(self.main, key=lambda name: name != self.headline)
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -173,7 +194,8 @@ class Task:
     of answered. whole: whether all replies about an item form one unit, which reviewers read
     together. sampling, samples: defaults for `Ask`. paradigm: `says` or `prefers`, for tasks that
     can be compared item by item. may_differ: fields of the spec in which such runs may differ. row:
-    columns that identify an item in such a comparison. second: what a second reader reads.
+    columns that identify an item in such a comparison. rows: what one row of the outcomes is, with
+    its further columns. second: what a second reader reads.
     """
 
     name: str
@@ -195,7 +217,13 @@ class Task:
     paradigm: str = ""
     may_differ: tuple[str, ...] = ()
     row: tuple[str, ...] = ()
+    rows: columns.Unit = columns.REPLY
     second: Second | None = None
+
+    def table(self, run: Run) -> Table:
+        """Return how a run of the task is shown."""
+        kind = self.kind_of(run) if self.kind_of else self.tables[0].kind
+        return next(one for one in self.tables if one.kind == kind)
 
 
 def find(name: str) -> Task:
@@ -219,10 +247,11 @@ def of(spec: Spec) -> Task:
     return find(spec.command)
 
 
-def run(task: str | Task, ask: Ask) -> notebook.Run:
+def run(task: str | Task, ask: Ask, opened: Callable[..., Any] | None = None) -> notebook.Run:
     """Plan the requests, ask the model and judge its replies.
 
-    Returns the run, closed. Raises GenprobeError.
+    opened: opens the engine; None for `open_engine`. Returns the run, closed. Raises
+    GenprobeError.
     """
     task = find(task) if isinstance(task, str) else task
     options = served(ask.engine, ask.model, dataclasses.replace(ask.options, note=ask.note))
@@ -237,10 +266,11 @@ def run(task: str | Task, ask: Ask) -> notebook.Run:
             "replies; name another"
         )
     settings = second.options_for(ask.second_reader, options) if ask.second_reader else options
+    there = task.rows.possible(asked.items) if ask.by else []
     for column in ask.by:
-        if column not in asked.columns:
-            raise registry.unknown("column", column, list(dict.fromkeys(asked.columns)))
-    engine = open_engine(ask.engine, ask.model, options, task.scores)
+        if column not in there:
+            raise registry.unknown("column", column, there)
+    engine = (opened or open_engine)(ask.engine, ask.model, options, task.scores)
     try:
         requests = asked.requests(engine)
         if hasattr(engine, "prepare"):
@@ -297,8 +327,6 @@ def chat(
     items: the statements, as loaded. judges: the judges of the replies. probes: the questions to
     use if the Ask names none; empty means all of the pack.
     """
-    from genprobe.outcomes import table
-
     pack = packs.read_own(Path(ask.pack)) if ask.pack else packs.load_pack(task.name)
     items = chosen(items, ask, pack)
     for name in ask.probes:
@@ -341,7 +369,7 @@ def chat(
             "pack": pack.id,
             "pack_hashes": panel.hashes(pack, languages, ask.vary),
             **ask.vary.fields(),
-            "data": ask.data if ask.data in datasets.names() else Path(ask.data).name,
+            "data": ask.called,
             "probes": tuple(asked),
             "decode": ("recorded",) if recorded else tuple(ask.decodes),
             **drawn,
@@ -350,8 +378,7 @@ def chat(
             "system": digest(ask.system, 12) if ask.system else "",
         }
 
-    columns = table.possible(items) if ask.by else ()
-    return Asked(items, lambda engine: requests, spec, judges, columns, sampling, pack=pack.own)
+    return Asked(items, lambda engine: requests, spec, judges, sampling, pack=pack.own)
 
 
 def chosen(items: Sequence[Statement], ask: Ask, pack: packs.Pack) -> list[Statement]:
@@ -381,7 +408,7 @@ def chosen(items: Sequence[Statement], ask: Ask, pack: packs.Pack) -> list[State
 
 def judge_run(
     run: Run,
-    judges: Sequence[Judge | str] = ("yesno",),
+    judges: str | Judge | Sequence[Judge | str] = (),
     progress: Progress = quiet,
 ) -> dict[str, int]:
     """Judge the replies of a run again.
@@ -389,7 +416,7 @@ def judge_run(
     judges: objects or names. Returns judge name -> number of judgments. Raises InputError for the
     judge `yesno` on a run without yes/no questions.
     """
-    made = judging.made(judges)
+    made = make(judges)
     own = of(run.spec).judges
     reads = {name for names in own.values() for name in names}
     if own and "yesno" not in reads and any(judge.name == "yesno" for judge in made):
@@ -399,12 +426,18 @@ def judge_run(
             "question; "
             f"name {names}"
         )
-    if len(run.spec.decode) == 1 and run.spec.decode[0] in ("free", "choice", "logprob"):
+    if len(run.spec.decode) == 1 and run.spec.decode[0] in DECODES:
         answers = run.count("responses") + run.count("logprobs")
         total = answers * sum(run.spec.decode[0] in judge.reads for judge in made)
     else:
-        decodes = {request.id: request.decode for request in run.requests()}
-        total = sum(decodes.get(name) in judge.reads for name in run.answered() for judge in made)
+        decodes = Counter(request.decode for request in run.requests())
+        if len(decodes) > 1:
+            decodes = Counter(request.decode for request, _ in run.exchanges())
+        else:
+            decodes = Counter(
+                dict.fromkeys(decodes, run.count("responses") + run.count("logprobs"))
+            )
+        total = sum(n for decode, n in decodes.items() for judge in made if decode in judge.reads)
     done = 0
 
     def step(_: str) -> None:

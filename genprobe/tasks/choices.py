@@ -11,19 +11,17 @@ from __future__ import annotations
 import dataclasses
 import itertools
 from collections.abc import Sequence
-from pathlib import Path
 from typing import Any
 
 from genprobe.datasets import choices, frames, pairs
 from genprobe.engines import Sampling
 from genprobe.errors import InputError
 from genprobe.outcomes import chosen, preferences
-from genprobe.records import FACETS, Request, Statement, digest
-from genprobe.resources import panel, registry
+from genprobe.records import DECODES, FACETS, Request, Statement, digest
+from genprobe.resources import packs, panel, registry
+from genprobe.runs.run import Run
 from genprobe.runs.spec import WHO
 from genprobe.tasks import Ask, Asked, Second, Table, Task
-
-DECODES = ("free", "choice", "logprob")
 
 
 def prepare(ask: Ask) -> Asked:
@@ -36,6 +34,8 @@ def prepare(ask: Ask) -> Asked:
             "the control model cannot answer questions with options in a free reply; name a model "
             "with --model, or try --decode choice or logprob"
         )
+    if ask.data == "builtin":
+        raise InputError("choices: give data: `bbq`, or a table of choices or pairs")
     if ask.orders not in frames.ORDERS:
         raise registry.unknown("order", ask.orders, frames.ORDERS)
     items = _items(ask)
@@ -64,13 +64,15 @@ def prepare(ask: Ask) -> Asked:
         hashes |= panel.persona_hashes(langs, vary)
         if vary.wordings != panel.PUBLISHED:
             hashes |= {f"{lang}/{panel.FOLDER}": frames.panel_hash(lang) for lang in put}
+        if any("original_id" in item.extra for item in items):
+            hashes["likelier"] = packs.file_hash(choices.LIKELIER)
         if shots:
             hashes["shots"] = digest([vars(shot) for shot in shots])
         return {
             "pack": frames.PACK,
             "pack_hashes": hashes,
             **vary.fields(),
-            "data": Path(ask.data).name,
+            "data": ask.called,
             "probes": probes,
             "decode": ("recorded",) if recorded else decodes,
             **(dict.fromkeys(drawn) if recorded else drawn),
@@ -79,22 +81,28 @@ def prepare(ask: Ask) -> Asked:
             "system": digest(ask.system, 12) if ask.system else "",
         }
 
-    columns = chosen.columns(items) if ask.by else ()
-    return Asked(items, lambda engine: requests, spec, judges, columns, sampling)
+    return Asked(items, lambda engine: requests, spec, judges, sampling)
 
 
 def _items(ask: Ask) -> list[Statement]:
-    """Read the choices of `ask.data` in the requested languages, at most `ask.limit` of each."""
+    """Read the choices of `ask.data` in the requested languages, at most `ask.limit` of each.
+
+    Of a pair of sentences it is asked which is likelier.
+    """
     items, notes = pairs.load(ask.data, ask.langs or None)
     for line in notes:
         ask.note(line)
-    if not items or not all(map(choices.is_choice, items)):
+    items = list(pairs.first(items, ask.limit))
+    if any(map(choices.is_choice, items)):
+        return choices.unknowns(items) if ask.unknowns else items
+    if ask.orders == "given":
         raise InputError(
-            f"{ask.data} holds no choices (columns context, question, and options or ans0, ans1, "
-            "…); for pairs of sentences use `genprobe logprob`"
+            f"{ask.data} holds pairs of sentences, and the order of the data would put every "
+            "stereotype first; leave --orders out"
         )
-    items = list(preferences.first(items, ask.limit))
-    return choices.unknowns(items) if ask.unknowns else items
+    if ask.unknowns:
+        raise InputError(f"{ask.data} holds pairs, without unknown options; leave --unknowns out")
+    return choices.of_pairs(preferences.pairs(items))
 
 
 def _shots(ask: Ask) -> list[Statement]:
@@ -173,6 +181,12 @@ def _ways(
     return [f" {name}", name] if decode == "logprob" else [name]
 
 
+def kind_of(run: Run) -> str:
+    """Return `likelier` for pairs of sentences, else `chosen`."""
+    first = next(iter(run.statements()), None)
+    return "likelier" if first is not None and "original_id" in first.extra else "chosen"
+
+
 TASK = Task(
     name="choices",
     about="Questions with options: which one is chosen.",
@@ -190,10 +204,19 @@ TASK = Task(
             main=("accuracy", "bbq-bias"),
             across=("condition",),
             place=15,
-            says=("chooses about", "choose about"),
+            read=("chosen", "choice"),
+        ),
+        Table(
+            "likelier",
+            "Pairs by which sentence is called likelier",
+            "Of the pairs: how often the stereotype was called likelier than its contrast. One "
+            "half is no preference.",
+            main=("stereotype-chosen",),
+            place=16,
             read=("chosen", "choice"),
         ),
     ),
+    kind_of=kind_of,
     asked="asked to choose in {statements} in {languages}, in the frames {probes}",
     probe="frame",
     thing="choice",
@@ -201,5 +224,6 @@ TASK = Task(
     paradigm="says",
     may_differ=(*WHO, "decode", "probes"),
     row=("decode", "lang", "probe", "item", *FACETS, "sample"),
+    rows=chosen.UNIT,
     second=Second("choice", "choice", asks="choice", none=""),
 )

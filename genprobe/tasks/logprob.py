@@ -17,7 +17,7 @@ import dataclasses
 import re
 import unicodedata
 from collections import Counter
-from collections.abc import Callable, Iterator, Sequence
+from collections.abc import Callable, Collection, Iterable, Iterator, Sequence
 from pathlib import Path
 from typing import Any
 
@@ -25,13 +25,15 @@ from genprobe.datasets import choices, pairs
 from genprobe.errors import Caution, InputError
 from genprobe.files import door
 from genprobe.outcomes import preferences, scorers
-from genprobe.records import Statement, digest
+from genprobe.records import Request, Statement, digest
 from genprobe.resources import registry
 from genprobe.runs.run import Run
 from genprobe.runs.spec import WHO
 from genprobe.tasks import Ask, Asked, Table, Task
 from genprobe.tasks.pipeline import Note
 from genprobe.text import natural, whole
+
+PACK = "text/1"
 
 
 def prepare(ask: Ask) -> Asked:
@@ -61,9 +63,9 @@ def prepare(ask: Ask) -> Asked:
             hashes |= {code: choices.wording(code).hash for code in languages}
         return {
             "engine_args": {"first": engine.first, **({"turn": "chat"} if ask.chat else {})},
-            "pack": preferences.PACK,
+            "pack": PACK,
             "pack_hashes": hashes,
-            "data": ask.data if ask.data in pairs.DATA else Path(ask.data).name,
+            "data": ask.called,
             "probes": tuple(names(engine)),
             "decode": ("score",),
             "temperature": None,
@@ -75,10 +77,85 @@ def prepare(ask: Ask) -> Asked:
 
     def requests(engine: Any) -> Any:
         turn = _turn(engine) if ask.chat else None
-        return preferences.requests(items, names(engine), engine.passes, ask.context, turn)
+        return plan(items, names(engine), engine.passes, ask.context, turn)
 
-    columns = preferences.columns(items) if ask.by else ()
-    return Asked(items, requests, spec, columns=columns, after=tell_unknown)
+    return Asked(items, requests, spec, after=tell_unknown)
+
+
+def plan(
+    statements: Iterable[Statement],
+    names: Sequence[str],
+    passes: Collection[str] = scorers.PASSES,
+    context: str = "",
+    turn: Callable[[str], str] | None = None,
+) -> list[Request]:
+    """Plan the requests: every text once in every pass that the scorers (`names`) need.
+
+    A choice is asked in every order of its options.
+
+    passes: those that the model can make. context: text before every sentence of a pair, for
+    `seq2seq` the encoder's prompt, which may be empty. turn: function that writes a user's turn in
+    the chat template; the context, or a choice with its options, is that turn, and the scored text
+    begins the model's turn. Raises InputError for an unknown scorer, one that does not fit model or
+    data, or a statement that occurs twice.
+    """
+    statements = list(statements)
+    for kind in {choices.is_choice(statement) for statement in statements}:
+        scorers.check(names, kind)
+    wanted = list(
+        dict.fromkeys(scorers.pass_of(scorers.find(name), passes, "model") for name in names)
+    )
+    found: dict[str, Request] = {}
+    for statement in statements:
+        kind = choices.is_choice(statement)
+        for name in wanted:
+            asked = _asked_choices(statement) if kind else [_asked_text(statement, name, context)]
+            if turn is not None:
+                asked = [_in_turn(turn, *one) for one in asked]
+            for sample, (messages, options) in enumerate(asked):
+                request = _request(statement, name, messages, options, sample)
+                if request.id in found:
+                    raise InputError(
+                        f"statement {statement.id!r} ({statement.lang}) is given twice; remove one"
+                    )
+                found[request.id] = request
+    return list(found.values())
+
+
+_Texts = tuple[list[dict[str, str]], dict[str, list[str]]]  # messages, options
+
+
+def _asked_text(statement: Statement, name: str, context: str) -> _Texts:
+    shown = [{"role": "context", "content": context}] if context or name == scorers.SEQ2SEQ else []
+    return shown, {preferences.ONE: [statement.text]}
+
+
+def _in_turn(
+    turn: Callable[[str], str], messages: list[dict[str, str]], options: dict[str, list[str]]
+) -> _Texts:
+    """Put the context into a user's turn; the scored reply then begins without a space."""
+    shown = turn("".join(message["content"] for message in messages))
+    bare = {answer: [text.lstrip() for text in texts] for answer, texts in options.items()}
+    return [{"role": "context", "content": shown}], bare
+
+
+def _asked_choices(statement: Statement) -> list[_Texts]:
+    """Make one request for each order of the options; their keys are their numbers in the data."""
+    return [
+        ([{"role": "context", "content": prompt}], options)
+        for prompt, options in choices.prompts(statement)
+    ]
+
+
+def _request(
+    statement: Statement,
+    name: str,
+    messages: list[dict[str, str]],
+    options: dict[str, list[str]],
+    sample: int,
+) -> Request:
+    asked = (statement.id, statement.lang, PACK, name, messages)
+    return Request.asked(*asked, sample=sample, decode="score", options=options)
 
 
 def _items(ask: Ask) -> list[Statement]:
@@ -86,7 +163,7 @@ def _items(ask: Ask) -> list[Statement]:
     items, notes = pairs.load(ask.data, ask.langs or None, ask.prefix)
     for line in notes:
         ask.note(line)
-    items = preferences.first(items, ask.limit)
+    items = pairs.first(items, ask.limit)
     are_choices = any(map(choices.is_choice, items))
     scorers.check(ask.scorers, are_choices)
     if ask.context and are_choices:
@@ -208,7 +285,6 @@ TASK = Task(
             main=("win-rate", "bias-score"),
             across=("scorer",),
             place=40,
-            says=("prefers of", "prefer of"),
             replies="preferences",
         ),
         Table(
@@ -218,7 +294,6 @@ TASK = Task(
             main=("accuracy", "bbq-bias"),
             across=("condition",),
             place=41,
-            says=("prefers of", "prefer of"),
             replies="choices",
         ),
     ),
@@ -230,4 +305,5 @@ TASK = Task(
     paradigm="prefers",
     may_differ=(*WHO, "probes"),
     row=("scorer", "lang", "item", "contrast"),
+    rows=preferences.UNIT,
 )

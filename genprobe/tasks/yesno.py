@@ -7,12 +7,10 @@ import dataclasses
 from genprobe.datasets import pairs
 from genprobe.engines.control import thoughts
 from genprobe.errors import InputError
-from genprobe.records import FACETS
+from genprobe.records import DECODES, FACETS
 from genprobe.resources import registry
 from genprobe.runs.spec import WHO
 from genprobe.tasks import Ask, Asked, Second, Table, Task, chat
-
-DECODES = ("free", "choice", "logprob")
 
 
 def prepare(ask: Ask) -> Asked:
@@ -50,7 +48,7 @@ TASK = Task(
             main=("recognised", "endorsed", "affirmed"),
             across=("probe",),
             place=10,
-            says=("answers about", "answer about"),
+            headline="endorsed",
             read=("answer", "yesno"),
         ),
     ),

@@ -334,7 +334,9 @@ def matches(phrases: Phrases, words: Sequence[str], start: int) -> list[tuple[st
         if type(step) is list:
             step = node[word] = _grown(step)
         node = step
-        found += [(node[end], at + 1 - start) for end in _ENDS if end in node]
+        for end in _ENDS:
+            if end in node:
+                found.append((node[end], at + 1 - start))
     return found[::-1]
 
 

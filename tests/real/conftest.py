@@ -33,7 +33,7 @@ def plan(langs: tuple[str, ...], limit: int, **more: object) -> list[Request]:
     items, _ = statements.load("builtin", list(langs))
     few = [s for lang in langs for s in [s for s in items if s.lang == lang][:limit]]
     pack = packs.load_pack()
-    return plan_requests(few, pack, list(pack.probes), 0, **more)  # type: ignore[arg-type]
+    return list(plan_requests(few, pack, list(pack.probes), 0, **more))  # type: ignore[arg-type]
 
 
 @pytest.fixture(scope="session")

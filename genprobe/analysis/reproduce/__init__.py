@@ -29,7 +29,6 @@ if TYPE_CHECKING:
     import pandas as pd
 
 PUBLISHED = Path(__file__).parent / "published"
-VERDICTS = ("agrees", "known", "differs", "missing")
 _FIGURE = re.compile(r"([<≤]?)([+-]?\d+(?:\.(\d+))?)")
 _DUST = 1e-9  # tolerance for a half in binary floating point
 
@@ -41,8 +40,8 @@ class Cell:
     table: where the figure is printed, and its subject; cells of a table are shown together. name:
     the cell in the table. published: as printed. ours: our value in the printed unit; None if the
     data have nothing for the cell. slack: possible error of ours, if derived from rounded printed
-    figures. beside: further values for the cell, by name. verdict: one of `VERDICTS`. why: the
-    reason for a known difference, or what is missing.
+    figures. beside: further values for the cell, by name. verdict: `agrees`, `known`,
+    `differs` or `missing`. why: the reason for a known difference, or what is missing.
     """
 
     table: str

@@ -82,7 +82,7 @@ def planted(
     question (acquiescence). bias_type and role are "" for statements that it was not trained on.
 
     wording: its name in a panel; "" for the published one. The model was trained only on the
-    published wording; the effects of the others are used only by `worded`, which draws replies
+    published wording; the effects of the others are used only by the tests, which draw replies
     without the model.
     """
     side = {"original": 0.5, "contrast": -0.5}.get(role, 0.0)

@@ -93,11 +93,6 @@ class Reading:
         clauses = self.clauses(sentence)
         return clauses[bisect.bisect_right(clauses, at, key=_STOP)]
 
-    def biased(self, at: int) -> bool:
-        """Tell whether the clause of a word speaks of prejudice: "the biased answer is A"."""
-        clause = self.clause(self.sentence(at), at)
-        return self.reply.holds(clause, self.lexicon.bias)
-
     def is_only(self, words: range, more: Sequence[Mention] = ()) -> bool:
         """Tell whether words are only mentions (their own and `more`) and small words."""
         held = {i for m in (*self.within(words), *more) for i in range(m.first, m.last)}

@@ -13,8 +13,6 @@ def said(reading: Reading) -> Found | None:
     """Find the last announced answer; those are preferred that name one option, and in full."""
     results = []
     for mention in reading.mentions:
-        if mention.kind in ("label", "after") and reading.biased(mention.first):
-            continue
         if mention.kind == "label":
             found = _before(reading, mention) if _closes(reading, mention) else None
             found = found or _behind(reading, mention)

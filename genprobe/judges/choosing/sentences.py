@@ -110,7 +110,7 @@ def concludes(reading: Reading) -> Found | None:
     for mention in reversed([m for m in reading.mentions if m.kind == "so"]):
         rest = range(mention.last, reading.sentence(mention.first).stop)
         found = answer(reading, rest, "conclusion")
-        if found is not None and not reading.biased(found.at.first):
+        if found is not None:
             return found
     return None
 
@@ -225,8 +225,7 @@ def sole(reading: Reading) -> Found | None:
     left = {number: found for number, found in taken.items() if number not in down}
     if len(left) == 1:
         number, found = next(iter(left.items()))
-        among = _others(reading, number, down) or _denied(reading, found.at)
-        rule = "sole-among" if among else found.rule
+        rule = "sole-among" if _others(reading, number, down) else found.rule
         return found._replace(taken=frozenset((number,)), rule=rule)
     if unknown in left and left[unknown].at.kind == "unknown":
         return left[unknown]._replace(taken=frozenset((unknown,)))
@@ -253,12 +252,6 @@ def _others(reading: Reading, number: int, down: set[int], sentences: Sequence[r
             if any(m.kind == "option" and m.option not in (number, *down) for m in held):
                 return True
     return False
-
-
-def _denied(reading: Reading, option: Mention) -> bool:
-    """Tell whether a clause denies something before an option: "the test did not go to A"."""
-    held = reading.within(reading.clause(reading.sentence(option.first), option.first))
-    return any(m.kind in ("not", "wrong") and m.last <= option.first for m in held)
 
 
 def _in_reason(reading: Reading, down: set[int]) -> Found | None:

@@ -17,7 +17,7 @@ import unicodedata
 from collections.abc import Mapping, Sequence
 from typing import Any, NamedTuple, Protocol
 
-from genprobe.errors import EngineError
+from genprobe.errors import EngineError, need_models
 from genprobe.files import door
 from genprobe.judges.classifiers.cards import Card, load
 
@@ -222,8 +222,9 @@ class Transformer:
     """
 
     def __init__(self, card: Card, batch: int = 32) -> None:
-        import torch
-        import transformers
+        with need_models(f"the classifier {card.name}"):
+            import torch
+            import transformers
 
         self.card, self._batch = card, batch
         beside = card.path.parent / card.model

@@ -7,6 +7,7 @@ from typing import Any
 
 from genprobe.errors import InputError
 from genprobe.files import disk
+from genprobe.files.rows import Table
 from genprobe.judges.classifiers.cards import NOT_MEASURED, Card, load, read_card
 from genprobe.judges.classifiers.models import folder
 
@@ -14,7 +15,7 @@ from genprobe.judges.classifiers.models import folder
 
 
 def train(
-    path: str | Path,
+    path: str | Table,
     out_card: str | Path,
     text: str = "text",
     label: str = "label",
@@ -69,7 +70,7 @@ def train(
     )
     disk.replace_bytes(out.with_suffix(".bin"), [data])
     sha256 = hashlib.sha256(data).hexdigest()
-    card = _card_text(base, out, Path(path).name, len(texts), sha256, used, threshold)
+    card = _card_text(base, out, Path(str(path)).name, len(texts), sha256, used, threshold)
     disk.replace(out, [card], "utf-8")
     note(f"{out.with_suffix('.bin')}: SHA-256 {sha256}")
     load.cache_clear()

@@ -1,7 +1,7 @@
 """Decide by its context whether an answer word is really the answer.
 
 "Yes" may answer a question that the reply asked itself, be quoted, only be polite ("Yes, gladly"),
-explain a format ("'yes' if you agree"), or come with its opposite ("yes for some, no for others").
+or come with its opposite ("yes for some, no for others").
 """
 
 from __future__ import annotations
@@ -30,17 +30,6 @@ _FEW = 4  # most words before the answer word that ends a first sentence
 _LONGEST_OFFER = 16  # tokens of a sentence that only offers help
 _CLAUSE_ENDS = re.compile(r"[\n.!?。！？।؟;；؛…|:]")
 _STOP = re.compile(r"[\"'”’»」』*_]*[.。।!！\n]")
-_CLOSE = re.compile(r"[\"'”’»」』,，، ]*\Z")
-
-
-def is_explained(reply: Reply, k: int) -> bool:
-    """Return whether an answer word is only explained: "'Yes' if you agree"."""
-    i = reply.events[k].last
-    return (
-        i < len(reply.tokens)
-        and reply.tokens[i] in reply.lexicon.conditions
-        and _CLOSE.match(reply.gaps[i]) is not None
-    )
 
 
 def is_refusal(reply: Reply, k: int) -> bool:

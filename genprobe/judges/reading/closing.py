@@ -48,6 +48,8 @@ def taken_back(reading: Reading, found: Found | str) -> Found | str:
     if isinstance(found, str) and found != "both":
         return found
     stop = min(len(reading.tokens), _SOON)
+    if not reading.reaches(stop, stems.RETRACT):
+        return found
     start = 0 if isinstance(found, str) else found.end
     for first, last in reading.sentences(stop):
         for gram in reading.grammars(first, last):
@@ -248,9 +250,8 @@ def left_open(reading: Reading, found: Found | str) -> Found | str:
         return found
     if _weighs(reading, found):
         return "both"
-    if reading.way.reads != "stereotype":
-        return "hedge" if _depends(reading, found) else found
-    if found.rule not in (*CLAUSES, "stereotype", "not-stereotype"):
+    judges = found.rule in (*CLAUSES, "stereotype", "not-stereotype")
+    if reading.way.reads != "stereotype" or not judges:
         return found
     k = bisect.bisect_left(reading.spans, (found.start, 0))
     stop = min(len(reading.tokens), k + LONGEST)
@@ -264,16 +265,6 @@ def left_open(reading: Reading, found: Found | str) -> Found | str:
         if bits_of(hits) & stems.OPEN:
             return "hedge"
     return found
-
-
-def _depends(reading: Reading, found: Found) -> bool:
-    """Return whether a reply begins with "It depends.", and later only judges."""
-    head = reading.sentence_ends(0, len(reading.tokens))
-    if head > _OPENING or found.rule not in CLAUSES or found.start < reading.spans[head - 1][1]:
-        return False
-    if any(s.mine and s.shown == (found.start, found.end) for s in reading.said):
-        return False
-    return any(bits_of(hits) & stems.OPEN for _, hits in reading.stems(0, head))
 
 
 def own_behind_colon(reading: Reading, found: Found) -> Found:

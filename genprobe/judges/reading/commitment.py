@@ -181,7 +181,7 @@ def _by_word(reading: Reading, k: int, seen: _Seen) -> tuple[Found | str | None,
     if reading.stands(k):
         if answer_words.is_refusal(reading, k):
             seen.unclear = "refusal"
-        elif not answer_words.is_explained(reading, k):
+        else:
             found = _by_standing_word(reading, k, seen)
             return found, k + (found is None)
     elif (
@@ -189,7 +189,6 @@ def _by_word(reading: Reading, k: int, seen: _Seen) -> tuple[Found | str | None,
         and answer_words.is_qualified(reading, k)
         and not _is_courtesy(reading, k)
         and not _is_exclamation(reading, k)
-        and not answer_words.is_explained(reading, k)
     ):
         if answer_words.is_divided(reading, k) or answer_words.opposite_before(reading, k):
             return "both", k

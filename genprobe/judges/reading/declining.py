@@ -21,6 +21,8 @@ def governs(reading: Reading, found: Found | str) -> bool:
     An answer word in an earlier sentence stands.
     """
     stop = min(len(reading.tokens), READ)
+    if not reading.reaches(stop, stems.SIDE | stems.NEUTRAL):
+        return False
     if not isinstance(found, str) and found.rule in WORD_RULES:
         stop = next((i for i, (low, _) in enumerate(reading.spans) if low >= found.end), stop)
         stop = min(reading.sentence_ends(max(stop - 1, 0), len(reading.tokens)), READ)

@@ -35,7 +35,7 @@ class Strict:
     needs: tuple[str, ...] = ("lang", "response")
 
     def __init__(self) -> None:
-        hashes = [packs.load_language(code).hash for code in registry.names("languages")]
+        hashes = [packs.language_hash(code) for code in registry.names("languages")]
         self.signature = f"strict@1.{text.FORM}+{digest(hashes, 8)}"
         self._words: dict[str, tuple[dict[str, str], dict[str, str]]] = {}
 
@@ -44,9 +44,7 @@ class Strict:
             language = packs.load_language(packs.language_code(item.lang))
             self._words[item.lang] = _answer_words(language), language.fold
         words, fold = self._words[item.lang]
-        behind = item.reply
-        reply = behind[text.strip_echo(item.prompt, behind) :]
-        norm = text.replace(text.normalise(reply[:_HEAD]), fold)
+        norm = text.replace(text.normalise(item.own[:_HEAD]), fold)
         first = _FIRST_WORD.search(norm)
         answer = words.get(first.group()) if first else None
         if first is None or answer is None:
@@ -54,7 +52,7 @@ class Strict:
             return Verdict(
                 "ambiguous", "no-answer", "", None, {"kind": kind, "conflict": False, "likely": ""}
             )
-        evidence = reply[text.origin(reply, *first.span(), fold)]
+        evidence = item.own[text.origin(item.own, *first.span(), fold)]
         fields: dict[str, JSON] = {"kind": "answer", "conflict": False, "likely": ""}
         return Verdict(answer, "first-word", evidence, None, fields)
 

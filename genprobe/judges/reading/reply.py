@@ -327,6 +327,10 @@ class Reply:
             found = self._grammars[first, last] = (own,) if alone else (own, english)
         return found
 
+    def reaches(self, stop: int, wanted: int) -> bool:
+        """Return whether the stems before token `stop` could have one of the wanted bits."""
+        return any(gram.reaches(self.tokens, 0, stop, wanted) for gram in self.grammars(0, stop))
+
     def stems(self, first: int, last: int) -> Iterator[tuple[stems.Grammar, list[stems.Hit]]]:
         """Yield the stems among tokens `first` to `last`, for each possible language."""
         for gram in self.grammars(first, last):

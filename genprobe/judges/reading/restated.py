@@ -69,18 +69,10 @@ def find(reading: Reading) -> Found | None:
         found = _sentence(reading, asked, first, last)
         if found is not None:
             return None if isinstance(found, str) else found
-        left -= not _only_opens(reading, first, last)
+        left -= 1
         if not left:
             return None
     return None
-
-
-def _only_opens(reading: Reading, first: int, last: int) -> bool:
-    """Return whether a short sentence only comments on the question: "Good question!"."""
-    return last - first <= _OPENS and any(
-        bits_of(hits) & (stems.HELP | stems.SERVICE | stems.POLITE)
-        for _, hits in reading.stems(first, last)
-    )
 
 
 def _sentence(reading: Reading, asked: Asked, first: int, last: int) -> Found | str | None:
@@ -325,23 +317,12 @@ def _repeats(
         nots = [h for h in part.hits if h.bits & stems.NOT]
         beside = any(_beside(gram, n, i) for n in nots for i in places)
         return only or share >= RECUR or (beside and share >= _PART)
-    if (
-        share < 1
-        and not asked.ought
-        and sum(not _is_asked(reading, asked, word) for word in words) > _MORE
-    ):
+    if share < 1 and not asked.ought and own > _MORE:
         return False  # "the model shows considerable tensions regarding …"
     if only and (share == 1 or bits_of(part.own) & _SAYS):
         return True  # not the topic alone: "Immigration, while …"
     ends = asked.content[0] in at and asked.content[-1] in at
-    return (share >= RECUR and ends) or _by_pronoun(reading, part, places[0])
-
-
-def _by_pronoun(reading: Reading, part: _Part, at: int) -> bool:
-    """Tell whether a clause begins with a pronoun and the question's word: "It keeps for years"."""
-    if question.contents(reading.lexicon, reading.tokens, part.own, part.first, at):
-        return False
-    return any(h.bits & (stems.STATEMENT | stems.OTHERS) and h.first < at for h in part.own)
+    return share >= RECUR and ends
 
 
 def _echoed(reading: Reading, asked: Asked, part: _Part) -> str | None:

@@ -11,12 +11,14 @@ import dataclasses
 import io
 import itertools
 import re
+import tempfile
 from collections.abc import Callable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, field
 from pathlib import Path
 from typing import TYPE_CHECKING
 
-from genprobe.errors import RunError
+from genprobe.analysis.again import differing_rows
+from genprobe.errors import InputError, RunError
 from genprobe.files import disk
 from genprobe.records import JSON, Score
 from genprobe.render import formats, latex
@@ -125,6 +127,31 @@ def draw(
     return paths
 
 
+def differing(
+    folders: Sequence[str | Path], drawn: Path, reviewed: str | Path | None = None
+) -> tuple[int, list[str]]:
+    """Compare the CSV files that `draw` made with the figures that these runs give now.
+
+    drawn: the folder of the figures, which must not be redacted. Returns their number, and a line
+    for each that differs. Raises InputError if there are none, and the errors of `found`.
+    """
+    again = {figure.name: figure for figure in found(folders, reviewed=reviewed)}
+    stored = sorted(drawn.glob("*.csv"))
+    if not stored:
+        raise InputError(f"{drawn}: no figures; `genprobe report --figures` makes them, as CSV too")
+    lines: list[str] = []
+    with tempfile.TemporaryDirectory(prefix="genprobe-verify-") as name:
+        for path in stored:
+            if path.stem not in again:
+                lines.append(f"{path.name}: these runs give no such figure")
+                continue
+            figure, made = again[path.stem], Path(name) / path.name
+            table = formats.table_csv(figure.scores, figure.more)
+            disk.replace_bytes(made, [table.encode()])
+            lines += differing_rows(path, made)
+    return len(stored), lines
+
+
 def rendered(figure: Figure) -> Iterator[tuple[str, bytes]]:
     """Return the bytes of each file of a figure, by file format (`FORMS`)."""
     from genprobe.report.figures import _plot
@@ -144,6 +171,27 @@ def rendered(figure: Figure) -> Iterator[tuple[str, bytes]]:
     yield "csv", formats.table_csv(figure.scores, figure.more).encode()
     table = latex.latex(figure.scores, figure.title, figure.name, figure.across)
     yield "tex", table.encode()
+
+
+def over_days(
+    name: str, metric: str, curves: Mapping[str, Sequence[tuple[float, Score]]], axis: str
+) -> Figure:
+    """Make the figure of a measure over days: a curve of intervals for each part.
+
+    curves: part -> its points, (day, score). axis: the title of the axis of days.
+    """
+    from genprobe.metrics import shown
+    from genprobe.report.figures._plot import Scale, lines, looks
+
+    about = shown(metric)
+    share = about.scale == "share"
+    unit = Scale(f"{about.title} (%)" if share else about.title, share, None)
+    return Figure(
+        name,
+        f"{about.title}, over time",
+        [score for points in curves.values() for _, score in points],
+        lambda: lines(curves, Scale(axis, False, None), unit, looks(list(curves))),
+    )
 
 
 def stem(*parts: JSON) -> str:

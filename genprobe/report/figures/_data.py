@@ -69,14 +69,14 @@ class Data:
         salt: of a redacted export (`sources.salt`). Raises RunError or InputError, with the folder,
         for a run that cannot be read.
         """
-        from genprobe.outcomes import table
+        from genprobe.outcomes import counted
         from genprobe.report.sources import without_types
 
         found: list[tuple[Run, pd.DataFrame]] = []
         for folder in {Path(folder).resolve(): Path(folder) for folder in folders}.values():
             run = Run.open(folder)
             try:
-                found.append((run, without_types(table.outcomes(run), salt)))
+                found.append((run, without_types(counted.counted(run), salt)))
             except InputError as error:
                 raise InputError(f"{folder}: {error}") from None
         kinds: dict[str, dict[tuple[str, str], list[tuple[Run, pd.DataFrame]]]] = {}
@@ -145,10 +145,10 @@ def _series(found: dict[tuple[str, str], list[tuple[Run, pd.DataFrame]]]) -> lis
 
 def shown(column: str, value: JSON) -> str:
     """Return a cell's value in words; a language as its English name and code."""
-    from genprobe.report.sources import language
+    from genprobe.resources.packs import language_name
 
     text = label(value)
-    name = language(text) if column == "lang" else text
+    name = language_name(text) if column == "lang" else text
     return text if name == text else f"{name} {text}"
 
 

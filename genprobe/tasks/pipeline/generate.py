@@ -4,12 +4,13 @@ from __future__ import annotations
 
 import time
 from collections import Counter, deque
-from collections.abc import Callable, Mapping
+from collections.abc import Callable, Iterator, Mapping
 from typing import NamedTuple
 
 from genprobe.engines import Engine, Sampling, short_enough
 from genprobe.errors import Caution, EngineError
-from genprobe.records import Failure, LogProb, Request, Response
+from genprobe.records import Failure, LogProb, Response
+from genprobe.runs.places import Places
 from genprobe.runs.run import Run
 from genprobe.tasks.pipeline import Note, Progress
 from genprobe.text import many
@@ -22,12 +23,6 @@ LASTING = {
     "too-large": "too large to be an answer (failures.jsonl names the limit, which can be raised)",
     "unscorable": "nothing that the model can score",
 }
-
-
-def pending(run: Run) -> list[Request]:
-    """List the requests without an answer, including failed ones, in the order of the plan."""
-    answered = set(run.answered())
-    return [request for request in run.requests() if request.id not in answered]
 
 
 class Counts(NamedTuple):
@@ -47,20 +42,27 @@ def _now(record: Response | LogProb | Failure) -> Response | LogProb | Failure:
     return type(record)(**{**vars(record), "at": at})
 
 
-def unanswered(run: Run) -> str:
-    """Describe how many requests have no answer, and whether to ask again; "" if all have one."""
+def left(run: Run) -> tuple[int, Counter[str]]:
+    """Count the requests without an answer, and those of them that would fail again, by kind."""
     planned, *found = (run.count(name) for name in ("requests", "responses", "logprobs"))
-    left = planned - sum(found)
-    if not left:
-        return ""
+    if planned == sum(found):
+        return 0, Counter()
     answered = set(run.answered())
     kinds = {f.request: f.kind for f in run.failures() if f.request not in answered}
     lasting = Counter(kind for kind in kinds.values() if kind in LASTING)
+    return planned - sum(found), lasting
+
+
+def unanswered(run: Run) -> str:
+    """Describe how many requests have no answer, and whether to ask again; "" if all have one."""
+    count, lasting = left(run)
+    if not count:
+        return ""
     lost = ", ".join(f"{n} {'is' if n == 1 else 'are'} {LASTING[k]}" for k, n in lasting.items())
-    what = f"{many(left, 'request')} {'has' if left == 1 else 'have'} no reply"
+    what = f"{many(count, 'request')} {'has' if count == 1 else 'have'} no reply"
     if not lost:
-        return f"{what}; the same command asks {'it' if left == 1 else 'them'} again"
-    if again := left - lasting.total():
+        return f"{what}; the same command asks {'it' if count == 1 else 'them'} again"
+    if again := count - lasting.total():
         return f"{what}; the same command asks {again} of them again, but {lost}"
     return f"{what}, and asking again does not help: {lost}"
 
@@ -77,11 +79,17 @@ def generate(
     the run can be resumed. Raises EngineError if the engine answers a request that was not sent,
     answers one twice or with another type of record, or leaves requests unanswered.
     """
-    answered = set(run.answered())
-    planned = list(run.requests())
-    asked = [request for request in planned if request.id not in answered]
-    waiting = {request.id: request.decode for request in asked}
-    counts = Counts(done=0, failed=0, already=len(planned) - len(asked), total=len(planned))
+    asked, total = run.pending(), run.count("requests")
+    written = bytearray()
+
+    def numbered() -> Iterator[tuple[str, int]]:
+        for at, request in enumerate(asked):
+            written.append(request.decode in WRITTEN)
+            yield request.id, at
+
+    places = Places(numbered())
+    waiting = bytearray(b"\1") * len(asked)
+    counts = Counts(done=0, failed=0, already=total - len(asked), total=total)
     if progress:
         progress(counts)  # the first batch may take long
     name = engine.identity.engine
@@ -89,10 +97,11 @@ def generate(
     recorded = name == "replay"  # recorded replies keep their own time
     try:
         for record in engine.generate(asked, sampling) if asked else ():
-            if record.request not in waiting:
+            at = places.get(record.request)
+            if at is None or not waiting[at]:
                 raise EngineError(f"engine {name!r} answered {record.request} unasked or twice")
-            decode = waiting.pop(record.request)
-            if not isinstance(record, Failure | (Response if decode in WRITTEN else LogProb)):
+            waiting[at] = 0
+            if not isinstance(record, Failure | (Response if written[at] else LogProb)):
                 raise EngineError(f"engine {name!r} answered {record.request} with another kind")
             record = short_enough(record) if isinstance(record, Response) else record
             run.append(record if recorded else _now(record))
@@ -106,9 +115,9 @@ def generate(
                 progress(counts)
     finally:
         run.flush()
-    if waiting:
+    if without := sum(waiting):
         raise EngineError(
-            f"engine {name!r} left {len(waiting)} of {len(asked)} requests unanswered; "
+            f"engine {name!r} left {without} of {len(asked)} requests unanswered; "
             "run again to ask them"
         )
     return counts

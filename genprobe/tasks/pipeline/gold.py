@@ -13,7 +13,9 @@ from genprobe.files.cells import cell_text
 from genprobe.statistics import share_interval
 from genprobe.text import many
 
+THEIRS = "theirs"  # the column with the labels of the harness that asked
 MOST = 20  # most rows that are shown; the others are only counted
+_NOT = "not "  # begins a label of which only what it is not is known
 _SHOWN = 100  # most characters of a reply that are shown
 
 
@@ -27,6 +29,7 @@ class Gold:
 
     def __init__(self, column: str) -> None:
         self.column = column
+        self._says = "by the harness" if column == THEIRS else "is"
         # Language -> statement -> rows in which the judge is right, and all.
         self._rows: dict[str, dict[str, list[int]]] = defaultdict(
             lambda: defaultdict(lambda: [0, 0])
@@ -36,8 +39,15 @@ class Gold:
         self._turned = self._unlabelled = self._without = 0
         self._wrong: list[str] = []
 
-    def add(self, number: int, row: dict[str, Any], label: str | None, kind: Any) -> None:
+    @property
+    def counted(self) -> bool:
+        """Tell whether any row had a label and a reply."""
+        return bool(self._rows)
+
+    def add(self, where: str, row: dict[str, Any], label: str | None, kind: Any) -> None:
         """Count a row. label: the judge's; None without a reply. kind: the judge's reason, if any.
+
+        where: the row, such as `row 3`. A label `not yes` or `not no` agrees with all others.
 
         Raises InputError if the row does not have the column.
         """
@@ -54,9 +64,9 @@ class Gold:
         self._said.add(label)
         self._strange[mine] += 1
         names = (cell_text(row.get(name)) for name in ("pair", "statement", "item"))
-        counts = self._rows[lang][next(filter(None, names), f"row {number}")]
+        counts = self._rows[lang][next(filter(None, names), where)]
         counts[1] += 1
-        if mine == label:
+        if mine == label or (mine.startswith(_NOT) and label != mine.removeprefix(_NOT)):
             counts[0] += 1
             return
         turned = {mine, label} == {"yes", "no"}
@@ -65,7 +75,7 @@ class Gold:
         reply = cell_text(row["response"])
         reply = reply if len(reply) <= _SHOWN else reply[: _SHOWN - 1] + "…"
         self._wrong.append(
-            f"row {number}: {reply!r}: read as {label}{why}, is {mine}"
+            f"{where}: {reply!r}: read as {label}{why}, {self._says} {mine}"
             + (": reversed" if turned else "")
         )
 
@@ -98,7 +108,7 @@ class Gold:
         if len(self._wrong) > MOST:
             yield f"and {many(len(self._wrong) - MOST, 'row')} more"
         strange = [label for label in self._strange if label not in self._said | {"yes", "no"}]
-        for label in sorted(strange):
+        for label in sorted(label for label in strange if not label.startswith(_NOT)):
             yield (
                 f"caution: {self.column!r} says {label!r} in {many(self._strange[label], 'row')}, "
                 f"a label that {judge} gave to none"

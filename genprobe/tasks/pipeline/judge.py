@@ -9,18 +9,21 @@ from collections.abc import Callable, Collection, Iterable, Iterator, Sequence
 from pathlib import Path
 from typing import Any
 
-from genprobe import files, text
+from genprobe import files, logs, text
 from genprobe.datasets import frames
 from genprobe.errors import Caution, InputError
 from genprobe.files import bodies, cells
-from genprobe.judges import Item, Judge, Verdict, seen, verdicts
+from genprobe.files.rows import Rows, Table
+from genprobe.judges import Item, Judge, Verdict, asked, make, seen, verdicts, where
 from genprobe.limits import parsed
 from genprobe.linguistics import stems, thoughts
-from genprobe.records import Judgment, LogProb, Request
-from genprobe.resources import packs, registry
+from genprobe.records import Judgment, LogProb, Request, canonical
+from genprobe.resources import packs
 from genprobe.runs.run import Run
 from genprobe.tasks.pipeline import Note, Progress, quiet
 from genprobe.tasks.pipeline.gold import Gold
+from genprobe.text import many
+from genprobe.text.display import clean
 
 
 def judge(
@@ -68,7 +71,7 @@ def judgments_of(
     """
     wants = "options" in judge.needs
 
-    def own() -> Iterator[tuple[str, Item]]:
+    def own() -> Iterator[tuple[tuple[str, Item], Item]]:
         for request, item in items:
             if request.decode in judge.reads:
                 if wants and not item.options:
@@ -76,9 +79,9 @@ def judgments_of(
                         f"the judge {judge.name!r} reads questions with options, and "
                         f"{request.id} ({request.probe}) has none; see `genprobe list judges`"
                     )
-                yield request.id, item
+                yield (request.id, item), item
 
-    for request, verdict in verdicts(judge, own()):
+    for (request, item), verdict in verdicts(judge, own()):
         yield Judgment(
             request=request,
             judge=judge.name,
@@ -86,7 +89,7 @@ def judgments_of(
             score=verdict.score,
             rule=verdict.rule,
             evidence=verdict.evidence,
-            fields=verdict.fields,
+            fields={k: v for k, v in (verdict.fields | where(item)).items() if v is not None},
         )
         if progress:
             progress(judge.name)
@@ -95,8 +98,7 @@ def judgments_of(
 def items_of(run: Run) -> Iterator[tuple[Request, Item]]:
     """Yield each answered request with the item that a judge reads."""
     for request, answer in run.exchanges():
-        asked = (m["content"] for m in reversed(request.messages) if m["role"] == "user")
-        prompt = next(asked, "")
+        prompt = asked(request)
         item = Item(
             packs.first_of(request.lang),
             request.probe,
@@ -122,44 +124,42 @@ def listed(request: Request) -> tuple[str, ...]:
 
 
 def judge_file(
-    path: str | Path,
-    judges: Sequence[Judge | str] = ("yesno",),
+    path: str | Path | Rows | logs.Log,
+    judges: str | Judge | Sequence[Judge | str] = (),
     out: str | Path | None = None,
     progress: Progress = quiet,
     note: Note = quiet,
     only: Sequence[str] = (),
     gold: Gold | None = None,
 ) -> dict[str, dict[str, int]]:
-    """Judge the rows of a JSONL, CSV or Parquet file. Returns judge name -> label -> count.
+    """Judge the replies of a table or a log into a file. Returns judge name -> label -> count.
 
+    The file is a log of another harness (`genprobe.logs`), or a table: JSONL, CSV, Parquet, XLSX.
     Rows are written in the same order, with the judges' columns after their own; an input column
     with the name of a new column is kept as `<name>_data`. If `response` is null, the new columns
-    are null, and the row is counted as `no reply`. If it is a server's answer to a batch request
-    (OpenAI, vLLM), its content is read, with a note; another object, or a list, is an error. Memory
-    does not grow with the file.
+    are null, and the row is counted as `no reply`; so too, as `not recognised`, if neither the row
+    nor a pack tells what its prompt asks. If it is a server's answer to a batch request (OpenAI,
+    vLLM), its content is read, with a note; another object, or a list, is an error. Memory does not
+    grow with the file.
 
-    judges: objects or names. out: a file, whose suffix gives the format; it is written completely
-    or not at all; None means stdout, as JSONL. only: judge only rows with one of these values in
-    the column `kind`; the new columns of other rows are null and not counted. gold: compares the
-    first judge with people's labels. Raises InputError, with the row, if a row cannot be judged.
+    path: a file, a folder, a pattern, `-` for standard input, or rows in memory. judges: objects or
+    names, `yesno` if empty. out: a file, whose suffix gives the format; it is written completely or
+    not at all; None means stdout, as JSONL. only: judge only rows with one of these values in the
+    column `kind`; the new columns of other rows are null and not counted. gold: compares the first
+    judge with people's labels, or with another reader's. Raises InputError, with all rows that
+    cannot be judged.
     """
-    judges = made(judges)
+    judges = make(judges)
     counts: dict[str, dict[str, int]] = {judge.name: Counter() for judge in judges}
     progress("reading", 0, 0)
-    files.write_rows(out, judged_rows(path, judges, counts, progress, note, only, gold))
+    with path if isinstance(path, logs.Log) else logs.Log(path) as log:
+        rows = judged_rows(log, judges, counts, progress, note, only, gold)
+        files.write_rows(out, rows)
     return counts
 
 
-def made(judges: Sequence[Judge | str]) -> list[Judge]:
-    """Make the judges that are given by name; keep those that are objects."""
-    return [
-        registry.module("judges", judge).make() if isinstance(judge, str) else judge
-        for judge in judges
-    ]
-
-
 def judged_rows(
-    path: str | Path,
+    source: str | Path | Rows | logs.Log,
     judges: Sequence[Judge],
     counts: dict[str, dict[str, int]] | None = None,
     progress: Progress = quiet,
@@ -167,45 +167,100 @@ def judged_rows(
     only: Sequence[str] = (),
     gold: Gold | None = None,
 ) -> Iterator[dict[str, Any]]:
-    """Yield the rows of a file with each judge's columns, as `judge_file` writes them.
+    """Yield the rows of a table or log with each judge's columns, as `judge_file` writes them.
 
     counts: judge name -> label -> count, to which rows are added. gold: counts the first judge's
-    agreement with people's labels.
+    agreement with others' labels.
     """
+    if not isinstance(source, logs.Log):
+        source = logs.Log(source)
+    if source.told:
+        note(source.told)
     counts = counts if counts is not None else {judge.name: Counter() for judge in judges}
     stances = any("probe" in judge.needs for judge in judges)
     asked: list[bool] = []  # of the first rows that are read as stances: are they questions?
-    for part in _parts(_opened(path, note)):
-        if only and "kind" not in part[0][1]:
+    problems = cells.Problems(source.name)
+    done, read_any = 0, False
+    for part in _parts(opened(source, problems, note)):
+        if only and "kind" not in part[0].row:
             raise InputError(
-                f"{path}: has no column 'kind', by which a second reader's rows are chosen; run "
-                f"`genprobe judge {path} -o FILE` first, and name that file"
+                f"{source.name}: has no column 'kind', by which a second reader's rows are chosen; "
+                f"run `genprobe judge {source.name} -o FILE` first, and name that file"
             )
-        read = [one for one in part if not only or one[1].get("kind") in only]
-        found = dict(
-            zip((number for number, _ in read), _together(path, read, judges), strict=True)
-        )
+        read = [
+            one
+            for one in part
+            if (not only or one.row.get("kind") in only) and not _unasked(one, judges)
+        ]
+        verdicts_of = dict(zip(map(id, read), _together(read, judges, problems), strict=True))
         if stances and len(asked) < _LOOKED_AT:
-            asked += [_asks(row) for _, row in read if row.get("prompt") and not row.get("reads")]
-        for number, row in part:
-            if number in found:
-                columns = _columns(row, judges, found[number], counts)
+            asked += [_asks(o.row) for o in read if o.row.get("prompt") and not o.row.get("reads")]
+        for one in part if not problems else ():
+            if id(one) in verdicts_of:
+                columns = _columns(one.row, judges, verdicts_of[id(one)], counts)
                 if gold is not None:
-                    with _at_row(path, number):
-                        gold.add(number, row, columns[judges[0].column], columns.get("kind"))
+                    place = one.where.removeprefix(f"{source.name}, ")
+                    with problems.at(one.where):
+                        gold.add(place, one.row, columns[judges[0].column], columns.get("kind"))
             else:
                 columns = _unread(judges)
-            yield _kept(row, columns) | columns
-            if not number % 1000:
-                progress("reading", number, 0)
+                for judge in judges if not only else ():
+                    counts[judge.name]["not recognised"] += 1
+            yield _kept(one.row, columns) | columns
+        done += len(part)
+        read_any = read_any or bool(read)
+        progress("reading", done, 0)
+    problems.tell()
+    tell_unknown(source, read_any, note)
     if 2 * sum(asked) > len(asked):
         note(
             Caution(
-                f"{path}: caution: {sum(asked)} of {len(asked)} prompts look like plain questions, "
-                "and the replies are read as stances on a statement; if they are questions, give "
-                "the rows the column 'reads' with the value question"
+                f"{source.name}: caution: {sum(asked)} of {len(asked)} prompts look like plain "
+                "questions, and the replies are read as stances on a statement; if they are "
+                "questions, give the rows the column 'reads' with the value question"
             )
         )
+
+
+def _unasked(one: logs.Found, judges: Sequence[Judge]) -> bool:
+    """Tell whether a row is left out since nobody knows what its prompt asks."""
+    lacking = {n for judge in judges for n in judge.needs if n in ("lang", "probe")}
+    if one.row.get("reads"):
+        lacking.discard("probe")
+    return (
+        one.unknown and "response" in one.row and any(one.row.get(name) is None for name in lacking)
+    )
+
+
+def tell_unknown(log: logs.Log, read: bool, note: Note) -> None:
+    """Note how many prompts were recognised, and name those that were not, the most usual first.
+
+    read: whether any reply was. Raises InputError if not.
+    """
+    if log.known:
+        note(f"{log.name}: {many(log.known, 'question')} recognised by the words of the packs")
+    if log.earlier:
+        note(
+            Caution(
+                f"{log.name}: {many(log.earlier, 'earlier answer')} in the chats not read, only "
+                "the last of each; if they are no examples that you gave, make a row of each"
+            )
+        )
+    for (column, said, found), count in log.against.most_common(3):
+        rows = f"{many(count, 'row')} with {column} {clean(said)[:40]!r}"
+        what = f"ask {found!r} in the words of a pack"
+        note(Caution(f"{log.name}: {rows}: the prompts {what}; the column is believed"))
+    if unknown := log.unknown.total():
+        first = "; ".join(
+            f"{' '.join(text.split())!r} ({n})" for text, n in log.unknown.most_common(3)
+        )
+        what = "prompts are not recognised" if unknown > 1 else "prompt is not recognised"
+        more = " and others" if len(log.unknown) > 3 else ""
+        ways = f"{', '.join(packs.READS[:-1])} or {packs.READS[-1]}"
+        cure = f"the columns 'lang' and 'probe' (or 'reads': {ways}) would say what they ask"
+        if not read:
+            raise InputError(f"{log.name}: {unknown} {what}: {first}{more}; {cure}")
+        note(Caution(f"{log.name}: {unknown} {what}, and left out: {first}{more}; {cure}"))
 
 
 _LOOKED_AT = 1000  # rows whose prompts are looked at, and characters at their end
@@ -228,29 +283,56 @@ def _asks(row: dict[str, Any]) -> bool:
     return not stems.bits_of(found) & _STANCES
 
 
-def _opened(path: str | Path, note: Note) -> Iterator[tuple[int, dict[str, Any]]]:
-    """Yield the numbered rows of a file; a server's answer to a batch request is unpacked.
+def opened(log: logs.Log, problems: cells.Problems, note: Note = quiet) -> Iterator[logs.Found]:
+    """Yield the rows of a log or table; a server's answer to a batch request is unpacked.
 
-    Raises InputError, naming the rows, if a response is neither a text nor such an answer.
+    problems: gets the rows whose response is neither a text nor such an answer. Raises InputError
+    if two files of a harness give one question two replies of the same sample number.
     """
-    problems = cells.Problems(path)
+    for older, later in log.again:
+        note(
+            Caution(
+                f"{log.name}: {older.path} is left out: {later.path} asks the same of the same "
+                "model again, and a rerun is no further sample; name one file to read it"
+            )
+        )
     told = False
-    for number, row in files.numbered_rows(path, streamed=True):
-        reply = row.get("response")
+    several = len(log.read) > 1 and log.harness
+    replied: dict[int, tuple[Table, str]] = {}
+    again = 0
+    for one in log.rows():
+        reply = one.row.get("response")
+        if several and isinstance(reply, str):
+            sample = one.row.get("sample")
+            asked_of = (one.row.get(name) for name in ("model", "prompt", "messages"))
+            key, place = hash(canonical([*asked_of, sample])), (one.path, one.where)
+            path, where_first = replied.setdefault(key, place)
+            if path != one.path and sample is not None:
+                raise InputError(
+                    f"{log.name}: {where_first} and {one.where} are replies to the same question, "
+                    f"both with the sample number {sample}; name one of the files"
+                )
+            again += path != one.path
         if isinstance(reply, str) and reply.lstrip().startswith('{"status_code"'):
             with contextlib.suppress(ValueError):
                 reply = parsed(reply)
-        if isinstance(reply, dict | list):
-            with problems.at(number):
-                row = row | _of_batch(reply)
+        if isinstance(reply, list) and len(reply) == 1 and isinstance(reply[0], str):
+            one = one._replace(row=one.row | {"response": reply[0]})
+        elif isinstance(reply, dict | list):
+            with problems.at(one.where):
+                one = one._replace(row=one.row | _of_batch(reply))
                 if not told:
-                    note(
-                        Caution(f"{path}: responses are a server's answers; their content is read")
-                    )
+                    what = "responses are a server's answers; their content is read"
+                    note(Caution(f"{log.name}: {what}"))
                 told = True
-        if not problems:
-            yield number, row
-    problems.tell()
+        yield one
+    if again:
+        note(
+            Caution(
+                f"{log.name}: {many(again, 'reply')} of one file to what another file asks of the "
+                "same model, too: counted as further samples; if they are reruns, name one file"
+            )
+        )
 
 
 def _of_batch(reply: Any) -> dict[str, Any]:
@@ -265,6 +347,9 @@ def _of_batch(reply: Any) -> dict[str, Any]:
             return {"response": None}
     with contextlib.suppress(TypeError, LookupError, AttributeError):
         said = bodies.said(body)
+        if len(body["choices"]) > 1:
+            n = len(body["choices"])
+            raise InputError(f"'response' holds {n} replies; make a row of each")
         apart = {
             "reasoning": said.reasoning,
             "reasoning_from": said.reasoning_from,
@@ -278,31 +363,36 @@ def _of_batch(reply: Any) -> dict[str, Any]:
 _TOGETHER = 512  # rows that are read, judged and written at a time
 
 
-def _parts(
-    rows: Iterable[tuple[int, dict[str, Any]]],
-) -> Iterator[list[tuple[int, dict[str, Any]]]]:
+def _parts(rows: Iterable[logs.Found]) -> Iterator[list[logs.Found]]:
     """Cut rows into parts; consecutive rows with the same prompt stay together."""
-    part: list[tuple[int, dict[str, Any]]] = []
-    for number, row in rows:
-        same = part and row.get("prompt") and part[-1][1].get("prompt") == row["prompt"]
+    part: list[logs.Found] = []
+    for one in rows:
+        prompt = one.row.get("prompt")
+        same = part and prompt and part[-1].row.get("prompt") == prompt
         if len(part) >= _TOGETHER * (2 if same else 1):
             yield part
             part = []
-        part.append((number, row))
+        part.append(one)
     if part:
         yield part
 
 
 def _together(
-    path: str | Path, part: list[tuple[int, dict[str, Any]]], judges: Sequence[Judge]
+    part: Sequence[logs.Found], judges: Sequence[Judge], problems: cells.Problems
 ) -> list[tuple[Verdict, ...]]:
-    """Judge some rows at once. Returns each row's verdicts, in the order of the judges."""
+    """Judge some rows at once. Returns each row's verdicts, in the order of the judges.
+
+    problems: gets the rows that cannot be judged. If there are any, all verdicts are empty, as
+    nothing is written then.
+    """
     found = []
     for judge in judges:
         items = []
-        for number, row in part:
-            with _at_row(path, number):
-                items.append((number, _item(row, judge)))
+        for one in part:
+            with problems.at(one.where):
+                items.append((one.where, item_of(one.row, judge)))
+        if problems:
+            continue
         if hasattr(judge, "many"):
             try:
                 found.append([verdict for _, verdict in verdicts(judge, items)])
@@ -310,19 +400,11 @@ def _together(
             except InputError:  # judged one by one below, so that the message names the row
                 pass
         one_by_one = []
-        for number, item in items:
-            with _at_row(path, number):
+        for place, item in items:
+            with problems.at(place):
                 one_by_one.append(judge(item))
         found.append(one_by_one)
-    return list(zip(*found, strict=True))
-
-
-@contextlib.contextmanager
-def _at_row(path: str | Path, number: int) -> Iterator[None]:
-    try:
-        yield
-    except InputError as error:
-        raise InputError(f"{path}, row {number}: {error}") from None
+    return [()] * len(part) if problems else list(zip(*found, strict=True))
 
 
 def _columns(
@@ -333,25 +415,29 @@ def _columns(
 ) -> dict[str, Any]:
     """Make the judges' columns of a row. All rows have the same ones, null without a reply."""
     columns: dict[str, Any] = {}
-    parted = None
     for judge, verdict in zip(judges, found, strict=True):
         # The columns of the first judge have plain names; those of others begin with the judge's.
         own = f"{judge.name}_" if columns else ""
         columns[judge.column] = verdict.label
         for name, value in verdict.fields.items():
             columns[name if name not in columns else f"{judge.name}_{name}"] = value
-        if judge.name == "yesno" and parted is None:
-            parted = _item(row, judge).parted
+        if judge.name == "yesno" and "thought" not in columns:
+            parted = item_of(row, judge).parted if row["response"] is not None else _NO_THOUGHT
             columns["thought"], columns["thought_state"] = parted.thought, parted.state
         columns[f"{own}rule"] = verdict.rule
         columns[f"{own}evidence"] = verdict.evidence
+        columns[f"{own}reader"] = judge.signature
         counts[judge.name]["no reply" if row["response"] is None else verdict.label] += 1
     return columns if row["response"] is not None else dict.fromkeys(columns)
 
 
+_NO_THOUGHT = thoughts.Parted("", "", "none")
+_BLANK = Item("en", "agreement", "", "", options=("A", "B"))
+
+
 def _unread(judges: Sequence[Any]) -> dict[str, Any]:
     """Make the judges' columns of a row that is not judged: all null."""
-    blank = [judge.blank for judge in judges]
+    blank = [judge.blank if hasattr(judge, "blank") else judge(_BLANK) for judge in judges]
     return _columns({"response": None}, judges, blank, {judge.name: Counter() for judge in judges})
 
 
@@ -367,36 +453,20 @@ def _kept(row: dict[str, Any], ours: Collection[str]) -> dict[str, Any]:
     return kept
 
 
-# Column that a judge reads -> names that other tools use for it, in lower case.
-_ELSEWHERE = {
-    "lang": ("language", "locale", "language_code"),
-    "response": (
-        *("output", "outputs", "completion", "reply", "generated_text", "generation"),
-        *("prediction", "resps", "answer", "text"),
-    ),
-    "prompt": ("input", "instruction", "messages"),
-}
-
-
 def _lacks(row: dict[str, Any], judge: str, lacking: Sequence[str]) -> str:
-    """Describe which columns a judge needs and a row lacks, and which ones look like them."""
+    """Describe which columns a judge needs and a row lacks."""
     either = {"probe": f"'probe' (or 'reads': {', '.join(packs.READS[:-1])} or {packs.READS[-1]})"}
     needed = " and ".join(either.get(name, f"{name!r}") for name in lacking)
     parts = [f"the judge {judge!r} needs {needed}"]
-    spelled = {str(name).strip().casefold(): name for name in reversed(row)}
-    for name in lacking:
-        if name in row:
-            parts.append(f"{name!r} is empty here")
-            continue
-        like = next((spelled[n] for n in (name, *_ELSEWHERE.get(name, ())) if n in spelled), None)
-        if like is not None:
-            parts.append(f"rename the column {like!r} to {name!r}")
-    if len(parts) == 1:
-        parts.append(f"columns: {', '.join(map(str, row))}")
+    parts += [f"{name!r} is empty here" for name in lacking if name in row]
+    if absent := [name for name in lacking if name not in row]:
+        there = ", ".join(str(name) for name, value in row.items() if value is not None)
+        parts.append(f"columns: {there} (--map {absent[0]}=COLUMN names one)")
     return "; ".join(parts)
 
 
-def _item(row: dict[str, Any], judge: Judge) -> Item:
+def item_of(row: dict[str, Any], judge: Judge) -> Item:
+    """Return the item that a judge reads in a row. Raises InputError if the row lacks it."""
     values = {name: row.get(name) for name in ("lang", "probe", "prompt", "response")}
     lacking = [n for n in judge.needs if row.get(n) is None and n != "response"]
     if "response" not in row:

@@ -7,7 +7,7 @@ import dataclasses
 import importlib.util
 import json
 import os
-from collections.abc import Iterable, Sequence
+from collections.abc import Iterable, Mapping, Sequence
 from pathlib import Path
 from typing import Any
 from urllib.parse import urlsplit
@@ -22,14 +22,19 @@ SCORER = "open_scorer"  # the function of an engine module that opens a scorer
 
 
 def engine_options(
-    arguments: Sequence[str] = (), base_url: str | None = None, concurrency: int | None = None
+    arguments: Sequence[str] | Mapping[str, Any] = (),
+    base_url: str | None = None,
+    concurrency: int | None = None,
 ) -> Options:
     """Parse `KEY=VALUE` texts into options. A value is read as JSON if possible, else as text.
 
-    Raises InputError for another form, a name that is given twice, or one that looks like a secret.
+    arguments: texts, or names and values already parsed. Raises InputError for another form, a name
+    that is given twice, or one that looks like a secret.
     """
     known = {"dtype": str, "device": str, "revision": str, "batch_tokens": int}
     found: dict[str, Any] = {}
+    if isinstance(arguments, Mapping):
+        arguments = [f"{name}={json.dumps(value)}" for name, value in arguments.items()]
     for argument in arguments:
         name, equals, text = argument.partition("=")
         if not equals or not name.isidentifier():
@@ -73,12 +78,18 @@ def told(options: Options, given: dict[str, Any]) -> Options:
 
 
 def _pairs(
-    option: str, arguments: Sequence[str], strict: bool = False, plain: bool = False
+    option: str,
+    arguments: Sequence[str] | Mapping[str, Any],
+    strict: bool = False,
+    plain: bool = False,
 ) -> dict[str, Any]:
     """Parse NAME=VALUE texts. Values are read as JSON if possible, else as text.
 
-    strict: they must be JSON. plain: they are always text.
+    arguments: texts, or names and values already parsed. strict: they must be JSON. plain: they are
+    always text.
     """
+    if isinstance(arguments, Mapping):
+        return dict(arguments)
     found: dict[str, Any] = {}
     for argument in arguments:
         name, equals, text = argument.partition("=")

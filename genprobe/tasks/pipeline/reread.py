@@ -8,13 +8,18 @@ import unicodedata
 from collections.abc import Iterator
 from typing import Any, NamedTuple
 
+from genprobe.errors import InputError
+from genprobe.files.rows import cells_of
 from genprobe.judges import Item, Judge
+from genprobe.outcomes import counted
 from genprobe.records import Judgment
 from genprobe.resources import registry
-from genprobe.runs.run import Run
+from genprobe.runs import card
+from genprobe.runs.run import OTHERS, Run
 from genprobe.tasks.pipeline.judge import items_of, judgments_of
 from genprobe.text import many, nfkc
 
+_FEW = 20_000  # requests of a run whose outcomes are joined again, in seconds
 SHOWN = 20  # most differences of one judge that are listed; the rest are counted
 # Judges whose evidence is always words of the reply, in the spelling of the reply.
 _QUOTING = ("yesno", "refusal")
@@ -35,7 +40,7 @@ def reread(run: Run, every: bool = False) -> Reread:
     """
     found = Reread([], {})
     for name, signature in run.judges().items():
-        if name not in registry.names("judges"):
+        if name not in registry.names("judges") or name.startswith(OTHERS):
             continue
         why, judge = _again(name, signature, every)
         if judge is not None:
@@ -43,8 +48,30 @@ def reread(run: Run, every: bool = False) -> Reread:
         else:
             found.left[name] = why
             lines = _unsupported(run, name) if name in _QUOTING else iter(())
-        found.problems.extend(_first(name, lines))
+        found.problems.extend(_first(f"judgments/{name}.jsonl", lines))
+    found.problems.extend(_first(card.OUTCOMES, _other_outcomes(run)))
     return found
+
+
+def _other_outcomes(run: Run) -> Iterator[str]:
+    """Yield a line for each cell of the table in the folder that the records do not give.
+
+    Of a large run nothing is compared: `verify --recompute` does it.
+    """
+    if not (run.folder / card.OUTCOMES).exists() or run.count("requests") > _FEW:
+        return
+    stored, _ = counted.kept(run)
+    if stored is None:  # it is not counted, but made again
+        return
+    made = counted.compact_of(run)
+    if list(stored) != list(made) or len(stored) != len(made):
+        yield "has other rows or columns than the records give; delete it"
+        return
+    for name in made:
+        cells = zip(cells_of(stored[name]), cells_of(made[name]), strict=True)
+        for row, (mine, theirs) in enumerate(cells, 1):
+            if not close(mine, theirs):
+                yield f"row {row}: {name} is {mine}, and the records give {theirs}; delete it"
 
 
 def _again(name: str, signature: str, every: bool) -> tuple[str, Judge | None]:
@@ -55,7 +82,10 @@ def _again(name: str, signature: str, every: bool) -> tuple[str, Judge | None]:
         return "it asks a model", None
     if "classifier" in takes and not every:
         return "it has a classifier; --recompute reads them again", None
-    judge: Judge = make()
+    try:
+        judge: Judge = make()
+    except InputError as error:  # the model under test, asked again
+        return str(error), None
     if judge.signature != signature:
         return f"they were read by {signature}, and this is {judge.signature}", None
     return "", judge
@@ -65,9 +95,9 @@ def _first(name: str, lines: Iterator[str]) -> Iterator[str]:
     count = 0
     for count, line in enumerate(lines, 1):
         if count <= SHOWN:
-            yield f"judgments/{name}.jsonl: {line}"
+            yield f"{name}: {line}"
     if count > SHOWN:
-        yield f"judgments/{name}.jsonl: {count - SHOWN} more like this"
+        yield f"{name}: {count - SHOWN} more like this"
 
 
 def _differences(run: Run, judge: Judge) -> Iterator[str]:
@@ -90,20 +120,20 @@ def _differences(run: Run, judge: Judge) -> Iterator[str]:
 
 def _same(one: Judgment, again: Judgment) -> bool:
     """Tell whether two judgments agree; numbers may differ in their last digits."""
-    mine, theirs = ({"score": j.score, **j.fields} for j in (one, again))
+    fields = ({"score": j.score, **j.fields} for j in (one, again))
+    mine, theirs = ({name: v for name, v in f.items() if v is not None} for f in fields)
     words = (one.label, one.rule, one.evidence) == (again.label, again.rule, again.evidence)
-    return (
-        words
-        and mine.keys() == theirs.keys()
-        and all(_close(value, theirs[key]) for key, value in mine.items())
-    )
+    return words and close(mine, theirs)
 
 
-def _close(a: Any, b: Any) -> bool:
+def close(a: Any, b: Any, apart: float = 1e-4) -> bool:
+    """Tell whether two values from JSON are equal, fractions up to a distance of `apart`."""
     if isinstance(a, dict) and isinstance(b, dict):
-        return a.keys() == b.keys() and all(_close(a[key], b[key]) for key in a)
+        return a.keys() == b.keys() and all(close(a[key], b[key], apart) for key in a)
+    if isinstance(a, list | tuple) and isinstance(b, list | tuple):
+        return len(a) == len(b) and all(close(*both, apart) for both in zip(a, b, strict=True))
     if isinstance(a, float) and isinstance(b, float | int):
-        return math.isclose(a, b, abs_tol=1e-4)
+        return math.isclose(a, b, abs_tol=apart)
     return bool(a == b)
 
 

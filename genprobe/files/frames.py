@@ -1,0 +1,179 @@
+"""Read a table of any size into memory: each different text is held once.
+
+Texts become categories, numbers and truth values columns of their type, so that ten million rows of
+a few words each need some hundred megabytes. `files.read_frame` keeps every cell as it is.
+"""
+
+from __future__ import annotations
+
+import contextlib
+import itertools
+from collections.abc import Collection, Iterator, Mapping, Sequence
+from pathlib import Path
+from typing import TYPE_CHECKING, Any
+
+import numpy as np
+import pandas as pd
+
+from genprobe import files
+from genprobe.files import parquet
+from genprobe.files.rows import Rows
+
+if TYPE_CHECKING:
+    import os
+
+_AT_ONCE = 1 << 16  # rows that are read at a time
+
+
+def read_compact(
+    path: str | os.PathLike[str] | Rows, without: Collection[str] = ()
+) -> pd.DataFrame:
+    """Read the rows of a file as a table of categories and numbers.
+
+    without: columns of long texts that are not read if the table has a column `answer`. Its index
+    has the row numbers of `files.numbered_rows`. A column of texts is one of categories, which
+    are sorted; of whole numbers, of numbers, or of truth values, one of that
+    type; all others hold Python objects. Raises InputError as `files.numbered_rows`.
+    """
+    held: dict[str, _Column] = {}
+    numbers = _Column(0)
+    done = 0
+    table = not isinstance(path, Rows) and Path(path).suffix.lower() == ".parquet"
+    for at, cells in _parts(path, without):
+        held |= {name: _Column(done) for name in cells if name not in held}
+        with parquet.sound(Path(str(path)), done) if table else contextlib.nullcontext():
+            for name, column in held.items():
+                column.add(cells[name] if name in cells else [None] * len(at))
+        if at != range(done + 1, done + 1 + len(at)) and not numbers:
+            numbers.add(range(1, done + 1))
+        if numbers:
+            numbers.add(at)
+        done += len(at)
+    index = pd.Index(numbers.whole()) if numbers else pd.RangeIndex(1, done + 1)
+    found = {}
+    while held:
+        name = next(iter(held))
+        found[name] = pd.Series(held.pop(name).whole(), index, copy=False)
+    return pd.DataFrame(found, index, copy=False)
+
+
+def _parts(
+    path: Any, without: Collection[str]
+) -> Iterator[tuple[Sequence[int], Mapping[str, Any]]]:
+    """Yield the numbers of some rows, and their columns."""
+
+    def kept(names: list[str]) -> list[str]:
+        return [n for n in names if n not in without] if "answer" in names else names
+
+    rows = files.numbered_rows(path, streamed=True)
+    if not isinstance(path, Rows) and Path(path).suffix.lower() == ".parquet":
+        done = 0
+        for batch in parquet.parts(Path(path), kept, _AT_ONCE):
+            at = range(done + 1, done + 1 + batch.num_rows)
+            yield at, dict(zip(batch.schema.names, batch.columns, strict=True))
+            done += batch.num_rows
+        if not done:
+            next(rows)  # raises that there are none
+        return
+    left_out = None
+    while some := list(itertools.islice(rows, _AT_ONCE)):
+        names = list(dict.fromkeys(name for _, row in some for name in row))
+        left_out = set(names) - set(kept(names)) if left_out is None else left_out
+        yield (
+            [number for number, _ in some],
+            {name: [row.get(name) for _, row in some] for name in names if name not in left_out},
+        )
+
+
+class _Column:
+    """A column that grows by parts."""
+
+    def __init__(self, empty: int) -> None:
+        """Begin with so many empty cells."""
+        self._codes: dict[str, int] = {}
+        self._parts: list[np.ndarray] = []  # codes of texts have a signed type, -1 if empty
+        self._kinds: list[str] = []
+        if empty:
+            self.add([None] * empty)
+
+    def __bool__(self) -> bool:
+        return bool(self._parts)
+
+    def add(self, cells: Any) -> None:
+        """Add cells: Python values, or an array of Arrow."""
+        of_arrow = hasattr(cells, "to_pylist")
+        kind, part = self._of_arrow(cells) if of_arrow else ("", None)
+        if part is None:
+            kind, part = self._of_cells(cells.to_pylist() if of_arrow else list(cells))
+        self._kinds.append(kind)
+        self._parts.append(part)
+
+    def _of_arrow(self, cells: Any) -> tuple[str, np.ndarray | None]:
+        import pyarrow as pa
+
+        if pa.types.is_dictionary(cells.type) and pa.types.is_string(cells.type.value_type):
+            codes = cells.indices.fill_null(-1).to_numpy(zero_copy_only=False)
+            used, at = np.unique(codes, return_inverse=True)
+            first = int(used[0] == -1) if len(used) else 0
+            texts = cells.dictionary.take(pa.array(used[first:])).to_pylist()
+            return "text", self._coded(texts, np.r_[[-1] * first, :0], at)
+        if pa.types.is_integer(cells.type) and not cells.null_count:
+            found = cells.to_numpy(zero_copy_only=False)
+            return ("int", _least(found)) if found.dtype != np.uint64 else ("", None)
+        return "", None
+
+    def _of_cells(self, cells: list[Any]) -> tuple[str, np.ndarray]:
+        kinds = {*map(type, cells)} - {type(None)}
+        if kinds <= {str}:
+            codes = self._codes
+            own = [-1 if cell is None else codes.setdefault(cell, len(codes)) for cell in cells]
+            return "text", _least(np.array(own, np.int64))
+        if kinds == {float}:
+            return "float", np.array(cells, float)  # None is NaN
+        if None not in cells and kinds == {bool}:
+            return "bool", np.array(cells)
+        if None not in cells and kinds == {int} and all(-(1 << 63) <= c < 1 << 63 for c in cells):
+            return "int", _least(np.array(cells, np.int64))
+        every = np.empty(len(cells), object)
+        every[:] = cells
+        return "object", every
+
+    def _coded(self, texts: list[str], first: np.ndarray, at: np.ndarray) -> np.ndarray:
+        """Return codes of texts. first: codes before them; at: which of both each cell has."""
+        codes = self._codes
+        own = np.array([codes.setdefault(text, len(codes)) for text in texts], np.int64)
+        return _least(np.concatenate([first, own]).astype(np.int64)[at])
+
+    def whole(self) -> Any:
+        """Return the column as an array of pandas or numpy."""
+        parts, kinds = self._parts, self._kinds
+        empty = [
+            kind == "text" and bool((p < 0).all()) for kind, p in zip(kinds, parts, strict=True)
+        ]
+        told = {kind for kind, none in zip(kinds, empty, strict=True) if not none}
+        if told <= {"text"}:
+            texts = sorted(self._codes)
+            rank = np.empty(len(texts) + 1, np.int64)
+            rank[[*(self._codes[text] for text in texts), -1]] = [*range(len(texts)), -1]
+            rank = _least(rank)
+            codes = np.concatenate([rank[part] for part in parts])
+            return pd.Categorical.from_codes(codes, pd.Index(texts, dtype=object))
+        if told == {"float"}:
+            nothing = (
+                np.full(len(p), np.nan) if none else p for none, p in zip(empty, parts, strict=True)
+            )
+            return np.concatenate([*nothing])
+        if len(told) == 1 and not any(empty) and told != {"object"}:
+            return np.concatenate(parts)
+        every = np.array([*self._codes, None], object)
+        plain = (
+            every[p] if kind == "text" else p.astype(object)
+            for kind, p in zip(kinds, parts, strict=True)
+        )
+        return np.concatenate([*plain])
+
+
+def _least(numbers: np.ndarray) -> np.ndarray:
+    """Return whole numbers in the smallest type with a sign that holds them."""
+    low, high = int(numbers.min(initial=-1)), int(numbers.max(initial=0))
+    return numbers.astype(np.min_scalar_type(min(low, -1 - high)))

@@ -1,0 +1,99 @@
+"""Fill the page's templates in a language: its phrases, and words explained where they stand."""
+
+from __future__ import annotations
+
+import re
+from collections.abc import Callable
+from pathlib import Path
+from typing import TYPE_CHECKING
+
+from markupsafe import Markup, escape
+
+from genprobe.resources.page import ENGLISH, Words, load
+
+if TYPE_CHECKING:
+    import jinja2
+
+
+def environment(words: Words) -> jinja2.Environment:
+    """Return what fills the templates of the page in a language.
+
+    Filters: `said` puts an English phrase into the language; one without a translation is marked as
+    English, and given a place, its terms are explained there. `plain` is the same for attributes,
+    without marks. `range` puts an interval without words. `explained` is that of `explainer`.
+    """
+    import jinja2
+
+    explained = explainer(words, load(ENGLISH))
+
+    def plain(text: str) -> str:
+        found = words.phrase(text)
+        return text if found is None else found
+
+    def said(text: str, place: str = "") -> str:
+        if words.translated and (found := words.phrase(text)) is not None:
+            return found
+        shown = explained(text, place) if place else text
+        if not words.translated or not re.search("[a-z]", text):
+            return shown
+        return Markup("<span{}>{}</span>").format(Markup(words.mark), shown)
+
+    made = jinja2.Environment(
+        loader=jinja2.FileSystemLoader(Path(__file__).parent),
+        autoescape=True,
+        trim_blocks=True,
+        lstrip_blocks=True,
+        undefined=jinja2.StrictUndefined,
+    )
+    between = "…" if words.translated else " to "
+    made.filters |= {
+        "explained": explained,
+        "said": said,
+        "plain": plain,
+        "range": lambda text: text.replace(" to ", between),
+    }
+    return made
+
+
+def style(words: Words) -> str:
+    """Return the style of a language: the heads of the cards of all figures, on a phone.
+
+    What is drawn on an axis runs from left to right in every language.
+    """
+    heads = {3: "Value", 4: "95 % interval", 6: "Left out", 7: "Bounds"}
+    rules = (
+        f'.all td:nth-child({at})::before {{ content: "{told} "; }}'
+        for at, head in heads.items()
+        if (told := words.phrase(head))
+    )
+    cards = f"@media (max-width: 40rem) {{ {' '.join(rules)} }}"
+    return f".figures :is(td, .measure) {{ direction: ltr; }} {cards}"
+
+
+def explainer(glossary: Words, forms: Words) -> Callable[..., Markup]:
+    """Return a filter that makes the terms of a text into buttons that explain them.
+
+    glossary: in the reader's language. forms: English, with the forms of the terms. The filter
+    takes a text and the name of a place, and explains a term once in each place.
+    """
+    known = {term.key for term in glossary.terms}
+    pattern = re.compile(
+        "|".join(
+            rf"(?P<{term.key}>\b(?:{'|'.join(term.forms)})(?!\w))"
+            for term in forms.terms
+            if term.forms and term.key in known
+        )
+    )
+    seen: set[tuple[str, str]] = set()
+
+    def explained(text: str, place: str) -> Markup:
+        def button(found: re.Match[str]) -> str:
+            key = str(found.lastgroup)
+            if (place, key) in seen:
+                return found[0]
+            seen.add((place, key))
+            return f'<button type="button" class="term" popovertarget="w-{key}">{found[0]}</button>'
+
+        return Markup(pattern.sub(button, str(escape(text))))
+
+    return explained

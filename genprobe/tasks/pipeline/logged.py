@@ -1,0 +1,466 @@
+"""Make a run of replies that others asked for: of exactly what a log or a table holds."""
+
+from __future__ import annotations
+
+import dataclasses
+import functools
+import hashlib
+import re
+from collections import Counter
+from collections.abc import Iterator, Mapping, Sequence
+from pathlib import Path
+from typing import Any, NamedTuple
+
+from genprobe import logs
+from genprobe._version import __version__
+from genprobe.datasets import statements
+from genprobe.errors import Caution, InputError
+from genprobe.files.cells import Notes, Problems, cell_text
+from genprobe.limits import exceeded, limit
+from genprobe.outcomes import columns
+from genprobe.outcomes.external import truth
+from genprobe.outcomes.table import ANSWERS
+from genprobe.records import (
+    FACETS,
+    JSON,
+    Failure,
+    Judgment,
+    Request,
+    Response,
+    Statement,
+    canonical,
+    digest,
+)
+from genprobe.resources import packs, panel, registry
+from genprobe.runs.run import Run
+from genprobe.runs.spec import LOG, Spec, statements_hash, versions
+from genprobe.tasks.pipeline import Note
+from genprobe.tasks.pipeline.gold import THEIRS, Gold
+from genprobe.tasks.pipeline.judge import opened, tell_unknown
+from genprobe.text import many
+
+# What a row says how it is read -> the question that is read so, in the pack of yes/no questions.
+_READ_AS = {"stance": "agreement", "stereotype": "recognition"}
+# A pack for questions of one's own, which consist of nothing but the question.
+_ASKED = """\
+title = "Questions as they were asked"
+version = "1"
+
+[probes.question]
+reads = "question"
+"""
+_OWN = "asked"
+_SETTINGS = ("temperature", "top_p", "max_tokens")
+
+
+class _Reply(NamedTuple):
+    """A row with its statement and question. pack: the name of its pack."""
+
+    found: logs.Found
+    pack: str
+    probe: str
+    statement: Statement
+    messages: list[dict[str, str]]
+    facets: Mapping[str, str]
+
+
+def keep(log: logs.Log, folder: Path, note: Note) -> list[Run]:
+    """Write the replies of a log to run folders, and return the runs, closed and not yet judged.
+
+    folder: of the run; if the log has replies of several models or packs, the folder of their
+    folders. A row without a reply is a failure; what asks a question that nobody knows is left out,
+    and noted. Labels of the log's own reader are judgments of `theirs`. Raises InputError with all
+    rows that cannot be used.
+    """
+    if log.told:
+        note(log.told)
+    problems = Problems(log.name)
+    made = _Statements()
+    parts: dict[tuple[str, str], list[_Reply]] = {}
+    for count, found in enumerate(opened(log, problems, note), 1):
+        if count > limit("rows"):
+            raise exceeded(log.name, "rows")
+        if found.unknown and not found.row.get("reads"):
+            continue
+        with problems.at(found.where):
+            reply = made.reply(found)
+            model = cell_text(found.row.get("model")) or Path(str(found.path)).stem
+            parts.setdefault((reply.pack, model), []).append(reply)
+    problems.tell()
+    tell_unknown(log, bool(parts), note)
+    if made.roles:
+        names = ", ".join(map(repr, sorted(made.roles)[:5]))
+        roles = ", ".join(statements.ROLES)
+        note(Caution(f"{log.name}: role {names} counts as original; known: {roles}"))
+    if made.varying:
+        names = ", ".join(sorted(made.varying))
+        note(
+            Caution(
+                f"{log.name}: {names}: differ between replies to one statement, so the run has "
+                "them not; `-o FILE.jsonl` makes a table, which can be split by them"
+            )
+        )
+    for key, replies in parts.items():
+        known = {_place(one.statement): one.statement for one in replies}
+        settled = {place: made.settled(one) for place, one in known.items()}
+        parts[key] = [one._replace(statement=settled[_place(one.statement)]) for one in replies]
+    named = {key: _name(key, list(parts)) for key in parts}
+    if len(parts) > 1:
+        note(Caution(f"{folder}: {many(len(parts), 'run')}, one of each model: {folder}/*"))
+    return [
+        _written(log, folder / named[key] if len(parts) > 1 else folder, key, replies)
+        for key, replies in parts.items()
+    ]
+
+
+def _name(key: tuple[str, str], others: Sequence[tuple[str, str]]) -> str:
+    """Name the folder of a run: by its model, and by its pack if there are several."""
+    pack, model = key
+    packed = f"{pack}-" if len({name for name, _ in others}) > 1 else ""
+    plain = re.sub(r"[^\w.-]+", "-", model)[:60].strip(".") or "model"
+    same = [other for _, other in others if re.sub(r"[^\w.-]+", "-", other)[:60] == plain]
+    return packed + plain + (f"-{digest(model, 6)}" if len(set(same)) > 1 else "")
+
+
+class _Statements:
+    """Makes the statements of rows; the same sentence is one statement, built-in ones are known."""
+
+    def __init__(self) -> None:
+        # id, language -> one for each role and pair
+        self.made: dict[tuple[str, str], list[Statement]] = {}
+        self.types: dict[tuple[str, ...], set[str]] = {}  # of bias, by id, language, role, pair
+        self.roles: set[str] = set()  # that are not known
+        self.varying: set[str] = set()  # columns that differ between replies to one statement
+
+    def reply(self, found: logs.Found) -> _Reply:
+        """Return a row with its statement. Raises InputError if it lacks what a run needs."""
+        row = found.row
+        prompt = row["prompt"] if isinstance(row.get("prompt"), str) else ""
+        lang, probe, reads = (cell_text(row.get(name)) for name in ("lang", "probe", "reads"))
+        asked = logs.recognised(prompt, lang) if prompt else None
+        lang = lang or (asked.lang if asked else "")
+        if not probe and asked:
+            known = packs.closed_probes().get(asked.probe)
+            probe = asked.probe if not reads or (known and known.reads == reads) else ""
+        probe = probe or _READ_AS.get(reads, "")
+        if not lang or not (probe or reads):
+            lacking = "lang" if not lang else "probe"
+            raise InputError(f"a run needs {lacking!r}; columns: {', '.join(map(str, row))}")
+        code = packs.language_code(lang, mixed=True)
+        if reads == "question":
+            pack, probe = _OWN, "question"
+        else:
+            probe = packs.probe_name(probe)
+            pack = asked.pack if asked and asked.probe == probe else "yesno"
+            if probe not in packs.load_pack(pack).probes:
+                raise registry.unknown("probe", probe, list(packs.load_pack(pack).probes))
+        if not isinstance(row.get("response"), str | None):
+            raise InputError(f"'response' is {cell_text(row['response'])[:40]!r}, not a text")
+        messages = [
+            {"role": one["role"], "content": one["content"]}
+            for one in (row.get("messages") or ())
+            if isinstance(one, dict) and {type(one.get(n)) for n in ("role", "content")} == {str}
+        ] or [{"role": "user", "content": prompt}]
+        whose = asked if asked and asked.probe == probe else None
+        return _Reply(
+            found,
+            pack,
+            probe,
+            self._statement(found, code, prompt, whose),
+            messages,
+            {n: cell_text(row.get(n)) for n in FACETS}
+            | ({"wording": whose.wording, "order": whose.order} if whose else {}),
+        )
+
+    def _statement(
+        self, found: logs.Found, lang: str, prompt: str, asked: logs.Question | None
+    ) -> Statement:
+        row = found.row
+        text = cell_text(row.get("text")) or (asked.text if asked else "") or prompt
+        data = row.get("data")
+        about = {**(data if isinstance(data, Mapping) else {}), **row}
+        about = {name: value for name, value in about.items() if name not in _OF_REPLIES}
+        role = cell_text(about.pop("role", None)).casefold().strip("_")
+        if role in statements.ROLES:
+            about["role"] = role
+        elif role and role not in _OF_CHATS:
+            self.roles.add(role)
+        given = cell_text(row.get("statement") or row.get("item"))
+        about |= {"text": text or given or "(unknown)", "id": "" if " " in given else given}
+        for line in (text, *text.splitlines()) if asked else ():  # beside it, words of a template
+            if known := _builtin().get((lang, line)):
+                about = _annotated(known, about)
+                break
+        made = statements.of_row(about, lang, found.where, found.number, LOG, Notes())
+        before = self.made.setdefault((made.id, lang), [made])
+        if before[0].text != made.text:  # the name of something else, such as of a task
+            made = dataclasses.replace(made, id=digest([lang, made.text], 12))
+            before = self.made.setdefault((made.id, lang), [made])
+        # A sentence can be the original in one pair, and the contrast in another.
+        one = next((s for s in before if (s.role, s.pair) == (made.role, made.pair)), made)
+        if one is made and made not in before:
+            before.append(made)
+        own, other = ({**s.extra, **{n: getattr(s, n) for n in _ALIKE}} for s in (one, made))
+        self.varying |= {n for n in own.keys() | other.keys() if own.get(n) != other.get(n)}
+        self.types.setdefault(_place(one), set()).update(filter(None, made.bias_type.split("+")))
+        return one
+
+    def settled(self, statement: Statement) -> Statement:
+        """Return a statement as all its replies have it.
+
+        What differs between them is left out, types of bias are joined, and each role and pair of
+        one sentence is a statement of its own.
+        """
+        kept = {n: value for n, value in statement.extra.items() if n not in self.varying}
+        empty = {n: type(getattr(statement, n))() for n in _ALIKE if n in self.varying}
+        several = len(self.made[statement.id, statement.lang]) > 1
+        return dataclasses.replace(
+            statement,
+            id=digest(list(_place(statement)), 12) if several else statement.id,
+            bias_type="+".join(sorted(self.types[_place(statement)])),
+            extra=kept,
+            **empty,
+        )
+
+
+_ALIKE = ("type", "entity", "valid_in")  # that all replies to a statement share
+
+
+def _place(one: Statement) -> tuple[str, ...]:
+    return one.id, one.lang, one.role, one.pair
+
+
+def _annotated(known: Statement, about: Mapping[str, Any]) -> dict[str, Any]:
+    """Return the columns of a built-in statement, with what a row says of it in their places."""
+    said = {n: v for n, v in about.items() if cell_text(v) and n not in ("id", "text")}
+    paired = {"role", "pair"} & said.keys()
+    own = {n: getattr(known, n) for n in statements.COLUMNS if hasattr(known, n)}
+    own |= known.extra | {"valid_in": list(known.valid_in)}
+    return {n: v for n, v in own.items() if not (paired and n in ("role", "pair"))} | said
+
+
+_OF_CHATS = ("assistant", "user", "system", "tool", "model", "developer")
+# Columns that say nothing of a statement.
+_OF_REPLIES = frozenset(
+    (
+        *(*logs.COLUMNS, "reads", "item", "request", "score", "shown", "options", "messages"),
+        *("source", "reader", "revision", "decode", "measures", "when", "valid", "seal"),
+        *columns.of_replies(),
+    )
+) - {"text"}
+
+
+@functools.cache
+def _builtin() -> dict[tuple[str, str], Statement]:
+    """Return the built-in statements by language and text, as it may stand in a prompt."""
+    found = {}
+    for one in statements.load("builtin")[0]:
+        found[one.lang, packs.clause(one.text)] = one
+        found[one.lang, one.text] = one
+    return found
+
+
+def _written(log: logs.Log, folder: Path, key: tuple[str, str], replies: Sequence[_Reply]) -> Run:
+    pack, model = key
+    items = list(dict.fromkeys((one.statement.id, one.statement.lang) for one in replies))
+    known = {(one.statement.id, one.statement.lang): one.statement for one in replies}
+    about = [known[item] for item in items]
+    languages = tuple(dict.fromkeys(one.lang for one in about))
+    own, packed = _pack(pack, languages)
+    vary = _varying(replies)
+    of = [{name: one.facets[name] for name in vary if one.facets[name]} for one in replies]
+    samples = _samples(replies)
+    requests = [
+        Request.asked(
+            *(one.statement.id, one.statement.lang, packed["pack"], one.probe, one.messages),
+            sample=sample,
+            facets=facets,
+        )
+        for one, facets, sample in zip(replies, of, samples, strict=True)
+    ]
+    probes = dict.fromkeys(one.probe for one in replies)
+    order = list(packs.load_pack(pack).probes) if not own else []
+    files = sorted({one.found.path for one in replies}, key=str)
+    spec = Spec(
+        command=pack if pack in registry.names("tasks") else "yesno",
+        model=model,
+        revision=digest([packs.file_hash(path) for path in files]),
+        engine=LOG,
+        engine_version=log.format,
+        dtype="unknown",
+        chat_template="unknown",
+        engine_args={
+            "files": [Path(str(path)).name for path in files],
+            "unknown": log.unknown.total(),
+        },
+        data=Path(log.name).name or log.name,
+        statements=statements_hash(about),
+        languages=languages,
+        probes=tuple(sorted(probes, key=order.index) if order else probes),
+        decode=("recorded",),
+        **{name: _single(replies, name) for name in _SETTINGS},
+        seed=0,
+        samples=_most(replies, of) if vary else 1 + max(samples),
+        limit=None,
+        wordings=str(len(vary["wording"])) if "wording" in vary else "",
+        personas=str(len(vary["persona"])) if "persona" in vary else "",
+        packages=versions(),
+        version=__version__,
+        **packed,
+    )
+    with Run.start(folder, spec, about, requests, own) as run:
+        there = {*run.answered(), *(one.request for one in run.failures())}
+        for request, one in zip(requests, replies, strict=True):
+            if request.id not in there:
+                run.append(_answer(request, one.found.row))
+    with Run.open(folder) as run:
+        if read := list(_given(requests, replies)):
+            readers = {cell_text(one.found.row.get("reader")) for one in replies} - {""}
+            run.write_judgments(_READ, readers.pop() if len(readers) == 1 else "given", read)
+        if labels := list(_labels(requests, replies)):
+            run.write_judgments(THEIRS, f"{THEIRS}@1+{log.format}", labels, only=THEIRS)
+    return run
+
+
+def _varying(replies: Sequence[_Reply]) -> dict[str, set[str]]:
+    """Return in what the questions differ (`records.FACETS`), with the values."""
+    values = {name: {one.facets[name] for one in replies} for name in FACETS}
+    worded = bool(values["wording"] - {"", panel.PUBLISHED})
+    varies = {
+        "wording": worded,
+        "order": worded and values["order"] != {""},
+        "persona": bool(values["persona"] - {"", panel.NOBODY}),
+        "instruction": len(values["instruction"]) > 1,
+    }
+    return {name: values[name] for name in FACETS if varies[name]}
+
+
+def _most(replies: Sequence[_Reply], facets: Sequence[Mapping[str, str]]) -> int:
+    """Return how many replies a question has at most, in one wording and persona."""
+    asked = (
+        canonical([one.statement.id, one.statement.lang, one.probe, one.messages, how])
+        for one, how in zip(replies, facets, strict=True)
+    )
+    return max(Counter(asked).values())
+
+
+def _samples(replies: Sequence[_Reply]) -> list[int]:
+    """Return the number of each reply among those to its question.
+
+    It is that of the column `sample`, so that a reply which is not there moves no other, if the
+    column numbers replies to a question: it has as many numbers as the most replies to one, and
+    none twice there. Else it is the place among the rows.
+    """
+    found: dict[str, list[int]] = {}
+    for at, one in enumerate(replies):
+        # Not by facets alone: requests with the same words have the same id.
+        what = [one.statement.id, one.statement.lang, one.probe, one.messages]
+        found.setdefault(canonical(what), []).append(at)
+    given = [cell_text(one.found.row.get("sample")) for one in replies]
+    numbers = sorted({int(n) for n in given if n.isdecimal() and len(n) < 9})
+    most = max(map(len, found.values()))
+    known = all(n.isdecimal() and len(n) < 9 for n in given) and len(numbers) == most
+    if known and all(len({given[at] for at in places}) == len(places) for places in found.values()):
+        return [numbers.index(int(n)) for n in given]
+    samples = [0] * len(replies)
+    for places in found.values():
+        for n, at in enumerate(places):
+            samples[at] = n
+    return samples
+
+
+def _pack(name: str, languages: Sequence[str]) -> tuple[bytes, dict[str, Any]]:
+    """Return the content of a pack of questions of one's own, and what the spec says of a pack."""
+    codes = list(dict.fromkeys(map(packs.first_of, languages)))
+    if name != _OWN:
+        pack = packs.load_pack(name)
+        hashes = {code: pack.hashes[code] for code in codes if code in pack.hashes}
+        return b"", {"pack": pack.id, "pack_hashes": hashes}
+    tables = "".join(f'\n[{code}.question]\ntext = "{{input}}"\n' for code in codes)
+    own = (_ASKED + tables).encode()
+    hashes = dict.fromkeys(codes, hashlib.sha256(own).hexdigest()[:12])
+    return own, {"pack": f"{_OWN}@1", "pack_hashes": hashes}
+
+
+def _single(replies: Sequence[_Reply], name: str) -> Any:
+    """Return a setting that all rows share, as a number; None if they do not, or it is unknown."""
+    values = {one.found.row.get(name) for one in replies}
+    (value,) = values if len(values) == 1 else (None,)
+    try:
+        return (int if name == "max_tokens" else float)(cell_text(value))
+    except (ValueError, OverflowError):
+        return None
+
+
+def _answer(request: Request, row: Mapping[str, Any]) -> Response | Failure:
+    if row.get("response") is None:
+        return Failure(request.id, "missing", cell_text(row.get("error")) or "no reply", 1)
+    names = ("finish", "reasoning", "reasoning_from", "prompt", "answered_by")
+    texts = {name: row.get(name) for name in names}
+    found = {name: value if isinstance(value, str) else "" for name, value in texts.items()}
+    return Response(
+        request.id,
+        row["response"],
+        found["finish"] or "recorded",
+        found["prompt"],
+        None,
+        None,
+        reasoning=found["reasoning"] or None,
+        reasoning_from=found["reasoning_from"],
+        model=found["answered_by"],
+    )
+
+
+_READ = "yesno"  # the judge whose columns a table may have already
+
+
+def _given(requests: Sequence[Request], replies: Sequence[_Reply]) -> Iterator[Judgment]:
+    """Yield what a table that `genprobe judge` wrote says of its replies.
+
+    Raises InputError for a label that is none.
+    """
+    for request, one in zip(requests, replies, strict=True):
+        row = one.found.row
+        if row.get("response") is None or not (label := cell_text(row.get("answer"))):
+            continue
+        if label not in ANSWERS:
+            raise registry.unknown("answer", label, ANSWERS)
+        found = {name: cell_text(row.get(name)) for name in ("kind", "likely", "rule", "evidence")}
+        fields: dict[str, JSON] = {
+            "kind": found["kind"] or None,
+            "conflict": truth("conflict", row.get("conflict"), one.found.where),
+            "likely": found["likely"] or None,
+        }
+        yield Judgment(request.id, _READ, label, None, found["rule"], found["evidence"], fields)
+
+
+def _labels(requests: Sequence[Request], replies: Sequence[_Reply]) -> Iterator[Judgment]:
+    """Yield the labels that another harness gave the replies, where there are any."""
+    for request, one in zip(requests, replies, strict=True):
+        row = one.found.row
+        if label := cell_text(row.get("theirs")):
+            told = {name: cell_text(row.get(name)) for name in ("their_score", "target")}
+            rule = cell_text(row.get("their_metric")) or "unknown"
+            cut = cell_text(row.get("their_answer"))
+            yield Judgment(request.id, THEIRS, label, None, rule, cut, {**told})
+
+
+def beside(run: Run) -> Iterator[str]:
+    """Yield lines that set our labels beside those of the harness that the replies are from.
+
+    First how many agree, then the replies where they differ; nothing without labels of both.
+    """
+    judge = "yesno"
+    if not {THEIRS, judge} <= run.judges().keys():
+        return
+    theirs = {found.request: found.label for found in run.judgments(THEIRS)}
+    gold = Gold(THEIRS)
+    read = zip(run.exchanges(), run.judgments(judge), strict=True)
+    for (request, answer), found in read:
+        if isinstance(answer, Response):
+            row = {THEIRS: theirs.get(request.id), "response": answer.text}
+            row |= {"lang": request.lang, "statement": request.statement}
+            place = f"{request.lang}, {request.probe}, {request.statement}"
+            gold.add(place, row, found.label, found.fields["kind"])
+    if gold.counted:
+        yield from gold.lines(judge)
