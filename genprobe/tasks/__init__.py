@@ -235,6 +235,9 @@ def find(name: str) -> Task:
     return task
 
 
+columns.declare(functools.partial(registry.names, "tasks"), lambda name: find(name).rows)
+
+
 @functools.cache
 def every() -> tuple[Task, ...]:
     """Return all tasks, in the order of their tables on a page."""
