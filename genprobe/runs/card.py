@@ -32,6 +32,10 @@ _WARNING = """\
 _BUILTIN = """\
 The statements are those that come with genprobe (Apache-2.0). The replies are a model's: its
 licence says what may be done with them."""
+_PUBLIC = """\
+The statements are from `{data}` ({licence}; cite {citation}), which this folder holds word for
+word: its licence says whether you may pass them on. The replies' is what the model's licence
+says."""
 _OTHER = """\
 The statements are from `{data}`, and theirs is the licence of that source; the replies' is what the
 model's licence says. Statements from a gated source stay where you got them: this folder holds them
@@ -101,7 +105,7 @@ def text(folder: Path, spec: Spec, sealed: str = "", made: str = "") -> str:
         model=_plain(model),
         revision=_plain(" = ".join(filter(None, (spec.checkpoint, spec.revision)))),
         languages=", ".join(map(_plain, spec.languages)),
-        licence=_BUILTIN if spec.data == "builtin" else _OTHER.format(data=_plain(spec.data)),
+        licence=_licence(spec),
         folder=_plain(folder.name),
         names=", ".join(f"`{one['config_name']}`" for one in found),
         sealed=f"`{sealed}`" if sealed else "none",
@@ -109,6 +113,17 @@ def text(folder: Path, spec: Spec, sealed: str = "", made: str = "") -> str:
     )
     plain = page.encode("ascii", "xmlcharrefreplace")
     return f"{plain.decode('ascii')}{_OWN}`{hashlib.sha256(plain).hexdigest()}`\n"
+
+
+def _licence(spec: Spec) -> str:
+    if spec.data == "builtin":
+        return _BUILTIN
+    if not spec.data_licence:
+        return _OTHER.format(data=_plain(spec.data))
+    known = spec.data_licence
+    named = "no licence is published, so pass no row on" if known == "none" else _plain(known)
+    cited = _plain(spec.data_citation)
+    return _PUBLIC.format(data=_plain(spec.data), licence=named, citation=cited)
 
 
 def unchanged(folder: Path, name: str) -> bool:
