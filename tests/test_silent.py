@@ -43,7 +43,7 @@ from genprobe.resources import registry
 from genprobe.review.agreement import agreement
 from genprobe.review.collect import collect
 from genprobe.review.corrected_rates import confusion
-from genprobe.review.correction import corrected
+from genprobe.review.correction import Read, correct
 from genprobe.review.sample import export
 from genprobe.runs.run import Run
 from genprobe.tasks import judge_run
@@ -70,7 +70,7 @@ def test_no_correction_of_a_label_that_nobody_reviewed():
     """40 replies called positive, none of them reviewed: how many are is not known."""
     measured = np.array([True] * 40 + [False] * 60)
     truth = np.array([np.nan] * 40 + [0.0] * 20 + [np.nan] * 40)
-    found = corrected(measured, truth)
+    found = correct(Read(measured, truth, np.ones(100), np.arange(100)))
     assert (found.measured, found.n_reviewed) == (0.4, 20)
     assert (found.ppi, found.ppi_low, found.over, found.accuracy) == (None, None, None, None)
 
