@@ -5,20 +5,26 @@ from __future__ import annotations
 import re
 from collections.abc import Callable
 from pathlib import Path
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, Any
 
 from markupsafe import Markup, escape
 
+from genprobe import metrics
+from genprobe.resources.packs import native
 from genprobe.resources.page import ENGLISH, Words, load
 
 if TYPE_CHECKING:
     import jinja2
 
+    from genprobe.report.sections import Section
+    from genprobe.report.tables import Label
+
 
 def environment(words: Words) -> jinja2.Environment:
     """Return what fills the templates of the page in a language.
 
-    Filters: `said` puts an English phrase into the language; one without a translation is marked as
+    Filters: `named` says a label of a table, `about` what a measure is, `lead` what stands above a
+    section. `said` puts an English phrase into the language; one without a translation is marked as
     English, and given a place, its terms are explained there. `plain` is the same for attributes,
     without marks. `range` puts an interval without words. `explained` is that of `explainer`.
     """
@@ -46,12 +52,32 @@ def environment(words: Words) -> jinja2.Environment:
         undefined=jinja2.StrictUndefined,
     )
     between = "…" if words.translated else " to "
-    made.filters |= {
+
+    def named(label: Label) -> str:
+        if words.translated and label.code:
+            return native(label.code)
+        return plain(label.text)
+
+    def about(name: str, marked: bool = False) -> str:
+        if told := words.measure(name):
+            return told
+        title = metrics.shown(name).title
+        title = "" if title == name else title
+        return Markup("<span{}>{}</span>").format(Markup(words.mark), title) if marked else title
+
+    def lead(section: Section) -> Markup:
+        return Markup(" ").join(said(text, section.id) for text in (section.lead, *section.more))
+
+    filters: dict[str, Any] = {
         "explained": explained,
         "said": said,
         "plain": plain,
         "range": lambda text: text.replace(" to ", between),
+        "named": named,
+        "about": about,
+        "lead": lead,
     }
+    made.filters |= filters
     return made
 
 
