@@ -16,15 +16,13 @@ from genprobe.resources.page import ENGLISH, Words, load
 if TYPE_CHECKING:
     import jinja2
 
-    from genprobe.report.sections import Section
     from genprobe.report.tables import Label
 
 
 def environment(words: Words) -> jinja2.Environment:
     """Return what fills the templates of the page in a language.
 
-    Filters: `named` says a label of a table, `about` what a measure is, `lead` what stands above a
-    section. `said` puts an English phrase into the language; one without a translation is marked as
+    Filters: `named` says a label of a table, `about` what a measure is. `said` puts an English phrase into the language; one without a translation is marked as
     English, and given a place, its terms are explained there. `plain` is the same for attributes,
     without marks. `range` puts an interval without words. `explained` is that of `explainer`.
     """
@@ -65,9 +63,6 @@ def environment(words: Words) -> jinja2.Environment:
         title = "" if title == name else title
         return Markup("<span{}>{}</span>").format(Markup(words.mark), title) if marked else title
 
-    def lead(section: Section) -> Markup:
-        return Markup(" ").join(said(text, section.id) for text in (section.lead, *section.more))
-
     filters: dict[str, Any] = {
         "explained": explained,
         "said": said,
@@ -75,7 +70,6 @@ def environment(words: Words) -> jinja2.Environment:
         "range": lambda text: text.replace(" to ", between),
         "named": named,
         "about": about,
-        "lead": lead,
     }
     made.filters |= filters
     return made
