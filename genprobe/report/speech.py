@@ -22,9 +22,10 @@ if TYPE_CHECKING:
 def environment(words: Words) -> jinja2.Environment:
     """Return what fills the templates of the page in a language.
 
-    Filters: `named` says a label of a table, `about` what a measure is. `said` puts an English phrase into the language; one without a translation is marked as
-    English, and given a place, its terms are explained there. `plain` is the same for attributes,
-    without marks. `range` puts an interval without words. `explained` is that of `explainer`.
+    Filters: `named` says a label of a table, `about` what a measure is. `said` puts an English
+    phrase into the language; one without a translation is marked as English, and given a place, its
+    terms are explained there. `plain` is the same for attributes, without marks. `range` puts an
+    interval without words. `explained` is that of `explainer`.
     """
     import jinja2
 
