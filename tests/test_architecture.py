@@ -11,7 +11,7 @@ import genprobe
 FLOORS = (
     ("__main__",),
     ("commands",),
-    ("selftest", "lint", "audits"),
+    ("selftest", "lint", "audits", "harnesses"),
     ("api",),
     ("report",),
     ("analysis",),
