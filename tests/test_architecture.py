@@ -12,7 +12,7 @@ from genprobe.resources.registry import MODULES
 FLOORS = (
     ("__main__",),
     ("commands",),
-    ("selftest", "lint", "audits"),
+    ("selftest", "lint", "audits", "harnesses"),
     ("api",),
     ("report",),
     ("analysis",),

@@ -28,7 +28,7 @@ from genprobe.errors import GenprobeError, InputError, RowErrors
 _ORDER = (
     *("yesno", "stories", "essays", "logprob", "choices", "judge", "score", "compare", "gate"),
     *("audit", "report", "review", "dataset", "describe", "augment", "reproduce", "verify"),
-    *("merge", "lint", "list", "classifiers", "selftest"),
+    *("merge", "peers", "lint", "list", "classifiers", "selftest"),
 )
 
 
