@@ -72,6 +72,7 @@ if TYPE_CHECKING:  # for editors and type checkers; `_PUBLIC` says the same
     from genprobe.review.collect import collect as review_import
     from genprobe.review.sample import export as review_export
     from genprobe.selftest import run as selftest
+    from genprobe.tasks.pipeline.reread import rejudge
 
 __all__ = [
     "Failure",
@@ -117,6 +118,7 @@ __all__ = [
     "logprob",
     "merge",
     "read",
+    "rejudge",
     "report",
     "reproduce",
     "review_agreement",
@@ -139,6 +141,7 @@ _PUBLIC = {
     "logprob": "api.logprob",
     "read": "api.read",
     "judge": "api.judge",
+    "rejudge": "tasks.pipeline.reread.rejudge",
     "score": "analysis.score.score",
     "compare": "api.compare",
     "gate": "api.gate",
