@@ -65,6 +65,7 @@ if TYPE_CHECKING:  # for editors and type checkers; `_PUBLIC` says the same
     from genprobe.errors import GenprobeError
     from genprobe.files.rows import Rows
     from genprobe.lint import lint
+    from genprobe.publishing import publish
     from genprobe.records import Failure, Judgment, Request, Response, Score, Statement
     from genprobe.render.notebook import Run
     from genprobe.render.scores import Scores
@@ -117,6 +118,7 @@ __all__ = [
     "list_names",
     "logprob",
     "merge",
+    "publish",
     "read",
     "rejudge",
     "report",
@@ -146,6 +148,7 @@ _PUBLIC = {
     "compare": "api.compare",
     "gate": "api.gate",
     "report": "api.report",
+    "publish": "publishing.publish",
     "audit": "audits.audit.audit",
     "audit_series": "audits.series.series",
     "review_export": "review.sample.export",

@@ -13,6 +13,7 @@ FLOORS = (
     ("commands",),
     ("selftest", "lint", "audits"),
     ("api",),
+    ("publishing",),
     ("report",),
     ("analysis",),
     ("review", "curation"),

@@ -38,7 +38,17 @@ _ORDER = (
         "compare",
         "gate",
     ),
-    *("audit", "report", "review", "dataset", "describe", "augment", "reproduce", "verify"),
+    *(
+        "audit",
+        "report",
+        "publish",
+        "review",
+        "dataset",
+        "describe",
+        "augment",
+        "reproduce",
+        "verify",
+    ),
     *("merge", "lint", "list", "classifiers", "selftest"),
 )
 
