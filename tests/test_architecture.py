@@ -14,6 +14,7 @@ FLOORS = (
     ("commands",),
     ("selftest", "lint", "audits", "harnesses"),
     ("api",),
+    ("publishing",),
     ("report",),
     ("analysis",),
     ("review", "curation"),
