@@ -24,7 +24,7 @@ from genprobe.records import DECODES
 @click.command("choices", short_help="Ask questions with options; read which one is chosen.")
 @click.option(
     "--data",
-    required=True,
+    default="builtin",
     metavar="D",
     help="A data set by name (`genprobe list data`), a file or folder in BBQ's layout, a table of "
     "choices or of pairs of sentences, of which is asked which is likelier (docs/choices.md).",

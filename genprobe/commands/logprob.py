@@ -39,7 +39,7 @@ from genprobe.commands._options import (
     metavar="S",
     help="Scorer; see `list scorers`; may be repeated.",
 )
-@together(*(ASKED[name] for name in ("langs", "model", "limit", "out")))
+@together(*(ASKED[name] for name in ("langs", "model", "like", "limit", "out")))
 @click.option(
     "--engine",
     default="auto",

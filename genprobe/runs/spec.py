@@ -264,6 +264,8 @@ def signature(spec: Spec, judges: Mapping[str, str], metric: str, seal: str = ""
     break the `key:value|` form is shortened and ends in `~` and a hash.
     """
     fields = {f.name: getattr(spec, f.name) for f in dataclasses.fields(spec)}
+    if spec.engine == LOG and not spec.pack_hashes:
+        fields["pack"] = ""  # by which the answers are read; its words were not asked
     return _join(metric, judges, {**fields, "seal": seal})
 
 
