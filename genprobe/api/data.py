@@ -367,6 +367,7 @@ def _listed(what: str) -> list[tuple[str, str]]:
         for (code, kind), figures in measured.real().items():
             before = f"{read[code]}, " if code in read else ""
             read[code] = f"{before}{kind} {figures.brief()}"
+        options = [inputs.load_language(code) for code in registry.names(inputs.CHOSEN)]
         return [
             (
                 one.code,
@@ -375,6 +376,13 @@ def _listed(what: str) -> list[tuple[str, str]]:
                 f"real replies: {read.get(one.code, 'not measured')}",
             )
             for one in languages
+        ] + [
+            (
+                one.code,
+                f"{one.name}, {one.native}; choices and log-probabilities alone, read by marks and "
+                f"texts of options; wordings: {one.review}; real replies: not measured",
+            )
+            for one in options
         ]
     if what == "classifiers":
         from genprobe.judges.classifiers import cards
