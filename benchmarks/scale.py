@@ -24,6 +24,7 @@ import tempfile
 import time
 from collections.abc import Iterator
 from pathlib import Path
+from typing import Any
 
 LANGS = ("en", "de", "hi", "ar")
 PROBES = ("recognition", "agreement", "disagreement")
@@ -100,7 +101,7 @@ def table(path: Path, rows: int) -> None:
             np.repeat(cells, each) for cells in zip(*some, strict=True)
         )
         n = len(names)
-        columns = {"statement": names, "lang": langs, "pair": pairs, "role": roles}
+        columns: dict[str, Any] = {"statement": names, "lang": langs, "pair": pairs, "role": roles}
         columns |= {"model": ["alpha"] * n, "probe": np.tile(np.repeat(PROBES, SAMPLES), len(some))}
         columns["sample"] = np.tile(np.arange(SAMPLES), len(some) * len(PROBES))
         columns["answer"] = drawn.choice(answers, n, p=[0.5, 0.4, 0.1])
