@@ -43,7 +43,10 @@ ESTIMANDS = {
     NEXT: "units that count in each, one further wording",
     "planned": "all planned replies, these wordings",
     "planned-wordings": "all planned replies, wordings like these",
+    "planned-alike": "all planned replies, these wordings weighing alike",
+    "planned-next": "all planned replies, one further wording",
 }
+PLANNED = {OWN: "planned", OVER: "planned-wordings", ALIKE: "planned-alike", NEXT: "planned-next"}
 
 # Columns that describe a single reply, so that two replies to one question may differ in them.
 REPLY = tuple(columns.of_replies())
