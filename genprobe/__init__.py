@@ -173,7 +173,7 @@ _PUBLIC = {
     "merge": "api.merge",
     "lint": "lint.lint",
     "selftest": "selftest.run",
-    "Run": "render.notebook.Run",
+    "Run": "api.Run",
     "Rows": "files.rows.Rows",
     "Scores": "render.scores.Scores",
     "Options": "engines.Options",

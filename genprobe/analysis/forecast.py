@@ -91,7 +91,7 @@ def size(task: str, ask: Ask, asked: Asked | None = None) -> Size:
     from genprobe import tasks
 
     found = tasks.find(task)
-    asked = asked or found.prepare(dataclasses.replace(ask, chat=False))
+    asked = asked or tasks.prepare(found, dataclasses.replace(ask, chat=False))
     requests: Sequence[Request] = asked.requests(CAUSAL if found.scores else None)
     count, rule = _counter(ask)
     most = 0 if found.scores else asked.sampling.max_tokens

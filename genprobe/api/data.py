@@ -401,9 +401,10 @@ def _listed(what: str) -> list[tuple[str, str]]:
             found |= {c.name: c.about for c in task.rows.columns if c.name not in found}
         return [*found.items(), *facts.COLUMNS.items()]
     if what == "data":
-        from genprobe.datasets import pairs
+        from genprobe.datasets import pairs, sets
 
-        return [*statements.DATA.items(), *pairs.NAMED.items()]
+        public = [(name, sets.load(name).about) for name in sets.names()]
+        return [*statements.DATA.items(), *pairs.NAMED.items(), *public]
     if what == "words":
         from genprobe.resources import page
 
