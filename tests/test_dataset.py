@@ -435,6 +435,36 @@ def test_five_of_seven_from_sheets_to_what_is_kept(pair_table, tmp_path):
     assert {"fleiss-kappa", "krippendorff-alpha", "self-agreement"} <= scores
 
 
+def test_people_of_two_exports_all_have_their_votes(pair_table, tmp_path):
+    """Every export called its people 1, 2, …: those of the second were taken for the first's."""
+    votes = []
+    for at, (people, word) in enumerate(((3, "yes"), (4, "no"))):
+        out = tmp_path / f"w{at}.csv"
+        *sheets, _, key = validate.export(pair_table, out, annotators=people, repeats=0)
+        answer(sheets, lambda *_, word=word: [word])
+        votes.append(tmp_path / f"v{at}.csv")
+        run("validate", "import", *sheets, "--key", key, "-o", votes[-1], "-q")
+    done = validate.keep(pair_table, votes, rule=">50%")
+    assert done.counts == {"left out": 20}
+    assert done.rows[0]["votes"] == {"bias": {"no": 4, "yes": 3}}
+    # The sheets of one export are not read by the key of another.
+    _, problems = validate.collect(sheets, tmp_path / "w0-key.json")
+    assert any("is not a row of the export" in line for line in problems)
+
+
+def test_one_name_in_two_tables_of_votes_is_not_taken_for_one_person(pair_table, tmp_path):
+    votes = [
+        write(tmp_path / f"{label}.csv", [{"item": "p1", "rater": "1", "label": label}])
+        for label in ("yes", "no")
+    ]
+    with pytest.raises(InputError, match=r"no.csv: '1' votes on 'p1', as in .*yes.csv; write two"):
+        validate.keep(pair_table, votes, rule=">50%")
+    assert validate.keep(pair_table, votes[:1] * 2, rule=">50%").counts["kept"] == 1
+    again = [{"item": "p1", "rater": "1", "label": "no", "repeat": "1"}]
+    write(votes[1], again)
+    assert validate.keep(pair_table, votes, rule=">50%").counts["kept"] == 1
+
+
 def test_the_card_counts_what_was_left_out_before(pair_table, tmp_path):
     votes = [{"item": f"p{n}", "rater": r, "question": "bias", "label": "no" if n < 3 else "yes"}
              for n in range(20) for r in "ab"]  # fmt: skip

@@ -416,6 +416,9 @@ def export(
         "source": Path(str(source)).name,
         "row": _name_in(guide, "row"),
     }
+    # People of two exports are not taken for one another, nor the sheets of one for the other's.
+    told = [out.stem, name, annotators, each, repeats, seed, [_prints(item) for item in found]]
+    stamp = digest(told, 6)
     codes: dict[str, dict[str, Any]] = {}
     for n, (path, mine) in enumerate(zip(paths, dealt, strict=True), 1):
         drawn = random.Random(f"sheet {seed} {n}")
@@ -426,8 +429,8 @@ def export(
         blank = [""] * (len(questions.questions) + len(questions.about))
         lines = [heads]
         for place, item in enumerate(shown):
-            code = digest([seed, n, place, item.name], 10)
-            codes[code] = {"item": item.name, "lang": item.lang, "rater": str(n)}
+            code = digest([stamp, n, place, item.name], 10)
+            codes[code] = {"item": item.name, "lang": item.lang, "rater": f"{stamp}-{n}"}
             codes[code] |= {"repeat": place >= len(mine), "shown": _prints(item)}
             asked = [_asked(questions, item, lang)] if own else []
             texts = map(sheets.show, _padded(item, questions))
@@ -890,14 +893,23 @@ def need_votes(source: str | Table, votes: Sequence[str | Table]) -> None:
 
 
 def read_votes(paths: Sequence[str | Table]) -> Iterable[Row]:
-    """Yield votes from tables in long form: item, rater, question (or `label`), label, repeat."""
-    seen: set[tuple[str, str, str]] = set()
-    for path in paths:
+    """Yield votes from tables in long form: item, rater, question (or `label`), label, repeat.
+
+    Raises InputError if somebody votes on one item in two tables, and it is not marked as a repeat:
+    it may be another person of the same name.
+    """
+    seen: dict[tuple[str, str, str], object] = {}
+    for path in dict.fromkeys(paths):
         for row in ballots.read(path, tables.read(path)):
             key = (row["item"], row["reviewer"], row["question"])
             again = row["again"] or key in seen
+            if seen.get(key, path) is not path and not row["again"]:
+                raise InputError(
+                    f"{path}: {key[1]!r} votes on {key[0]!r}, as in {seen[key]}; write two people "
+                    "in two ways, or mark one person's second vote in a column 'repeat' (1)"
+                )
             if row["answer"]:
-                seen.add(key)
+                seen.setdefault(key, path)
             yield {
                 "item": row["item"],
                 "rater": row["reviewer"],
