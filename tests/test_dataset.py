@@ -11,6 +11,7 @@ from pathlib import Path
 import pytest
 from click.testing import CliRunner
 
+import genprobe
 from genprobe.commands import cli
 from genprobe.curation import diversity, document, extract, tables, validate
 from genprobe.datasets import pairs, statements
@@ -400,7 +401,7 @@ def answer(paths, say):
         for row in rows:
             for at, word in zip(asked, say(annotator, row[1]), strict=True):
                 row[at] = word
-        rows[0][start] = "26-35"
+        rows[0][start:] = ["26-35"][: len(head) - start] + rows[0][start + 1 :]
         with path.open("w", encoding="utf-8-sig", newline="") as file:
             csv.writer(file, delimiter=";").writerows([head, *rows])
 
@@ -450,6 +451,47 @@ def test_people_of_two_exports_all_have_their_votes(pair_table, tmp_path):
     # The sheets of one export are not read by the key of another.
     _, problems = validate.collect(sheets, tmp_path / "w0-key.json")
     assert any("is not a row of the export" in line for line in problems)
+
+
+def test_votes_count_for_the_texts_that_people_were_shown(pair_table, tmp_path):
+    """Two edits were silent: of a cell of the sheet, and of the table after the export."""
+    *sheets, _, key = validate.export(pair_table, tmp_path / "s.csv", annotators=2, repeats=0)
+    answer(sheets, lambda *_: ["yes"])
+    text = sheets[0].read_text(encoding="utf-8-sig")
+    assert "Bakers hum tune 3." in text
+    sheets[0].write_text(text.replace("Bakers hum tune 3.", "Cooks hum tune 3."), "utf-8-sig")
+    votes, problems = validate.collect(sheets, key)
+    assert len(votes) == 39 and len(problems) == 1 and "was changed; not counted" in problems[0]
+    source = write(tmp_path / "v.csv", votes)
+    edited = [row | ({"pro": "Cooks rest."} if row["id"] == "p5" else {}) for row in PAIRS]
+    table = write(tmp_path / "t.csv", edited[::-1])
+    done = validate.keep(table, [source], rule="1/1")
+    assert done.changed == ["p5"] and done.counts == {"kept": 19, "left out": 1}
+    told: list[str] = []
+    genprobe.dataset_validate_keep(table, source, rule="1/1", note=told.append)
+    assert any("votes on 1 item that" in line and "another text" in line for line in told)
+    with pytest.raises(InputError, match="'p5' is not as annotators were shown it"):
+        validate.keep(write(tmp_path / "o.csv", edited[5:6]), [source], rule="1/1")
+
+
+def test_the_members_of_a_group_keep_the_numbers_of_the_sheet(tmp_path):
+    """Sorted anew, another member was taken out of its group."""
+    texts = ("cold", "chilly", "not warm", "icy")
+    rows = [
+        {"id": f"a{n}", "lang": "en", "group": "g1", "attribute": text, "medoid": n == 0}
+        for n, text in enumerate(texts)
+    ]
+    source = write(tmp_path / "g.csv", rows)
+    asked = "afristereo-groups"
+    *sheets, _, key = validate.export(source, tmp_path / "s.csv", asked, annotators=3, repeats=0)
+    answer(sheets, lambda *_: ["yes", "2"])
+    votes, _ = validate.collect(sheets, key)
+    votes_file = write(tmp_path / "v.csv", votes)
+    out = [r["id"] for r in validate.keep(source, [votes_file], asked).rows if r["group"] != "g1"]
+    assert out == ["a2"]
+    other = write(tmp_path / "o.csv", [rows[0], rows[3], rows[1], rows[2]])
+    with pytest.raises(InputError, match="'g1' is not as annotators were shown it"):
+        validate.keep(other, [votes_file], asked)
 
 
 def test_one_name_in_two_tables_of_votes_is_not_taken_for_one_person(pair_table, tmp_path):
