@@ -494,6 +494,26 @@ def test_the_members_of_a_group_keep_the_numbers_of_the_sheet(tmp_path):
         validate.keep(other, [votes_file], asked)
 
 
+def test_a_person_who_names_two_errors_has_one_vote(tmp_path):
+    own = tmp_path / "own.toml"
+    own.write_text(
+        'title = "x"\nsource = "x"\nreview = "x"\nunit = "sentence"\nrule = ">50%"\nabout = []\n'
+        '[questions.errors]\nkind = "many"\nkeep = ["none"]\n[questions.errors.text]\nen = "Errors?"'
+        "\n[questions.errors.answers]\n"
+        + "".join(f'{word} = ["{word}"]\n' for word in ("none", "lexical", "structural")),
+        "utf-8",
+    )
+    source = write(tmp_path / "t.csv", [{"id": "a", "lang": "en", "text": "Bakers hum."}])
+    votes = [
+        {"item": "a", "rater": rater, "question": "errors", "label": label}
+        for rater, label in zip("abc", ("none", "none", "lexical; structural"), strict=True)
+    ]
+    given = [write(tmp_path / "v.csv", votes)]
+    (row,) = validate.keep(source, given, str(own)).rows
+    assert row["kept"] and row["votes"]["errors"] == {"lexical": 1, "none": 2, "structural": 1}
+    assert validate.keep(source, given, str(own), "1/4").rows[0]["why"] == "errors: 3 of 4 votes"
+
+
 def test_one_name_in_two_tables_of_votes_is_not_taken_for_one_person(pair_table, tmp_path):
     votes = [
         write(tmp_path / f"{label}.csv", [{"item": "p1", "rater": "1", "label": label}])

@@ -723,12 +723,16 @@ def keep(
     usable = [vote for vote in usable if vote["question"] not in free]
     usable = _answers(usable, questions, where) if usable else []
     counted: dict[str, dict[str, Counter[str]]] = defaultdict(lambda: defaultdict(Counter))
+    passed: dict[str, dict[str, Counter[bool]]] = defaultdict(lambda: defaultdict(Counter))
     raters: dict[str, set[str]] = defaultdict(set)
     for vote in usable:
-        many = vote["question"] in questions.questions
-        many = many and questions.questions[vote["question"]].kind != "one"
+        known = questions.questions.get(vote["question"])
+        many = known is not None and known.kind != "one"
         labels = vote["label"].split(JOINED) if many else [vote["label"]]
         counted[vote["item"]][vote["question"]].update(labels)
+        # One vote a person, however many labels it has: for the row if all of them are.
+        right = set(labels) <= {*(known.keep if known else ("yes",))}
+        passed[vote["item"]][vote["question"]][right] += 1
         raters[vote["item"]].add(vote["rater"])
     asked = list(dict.fromkeys(vote["question"] for vote in usable))
     models = {
@@ -743,7 +747,7 @@ def keep(
     group = questions.unit == "group"
     rows = [row | ({"votes": {}, "kept": True, "why": ""} if group else {}) for row in rows]
     for item in found:
-        why = _reasons(counted[item.name], asked, questions, decide)
+        why = _reasons(passed[item.name], asked, questions, decide)
         wrote = {name: texts[item.name, name] for name in free if (item.name, name) in texts}
         why += [f"{q}: nobody wrote it" for q in free if free[q].needed and q not in wrote]
         dissolved = "dissolved" if group else "left out"
@@ -774,11 +778,12 @@ def keep(
     extra = [f"{q}_model{end}" for q in models for end in ("", "_p")]
     columns = tables.columns(rows, [*free, *COLUMNS, *extra])
     foreign = [q for q in asked if q not in questions.questions]
-    known = {q: set(one.answers.values()) for q, one in questions.questions.items()}
+    answers = {q: set(one.answers.values()) for q, one in questions.questions.items()}
     odd = Counter(
         v["label"]
         for v in usable
-        if known.get(v["question"]) and not set(v["label"].split(JOINED)) <= known[v["question"]]
+        if answers.get(v["question"])
+        and not set(v["label"].split(JOINED)) <= answers[v["question"]]
     )
     several = Counter(name for (_, name), those in texts.items() if len(those) > 1)
     return Kept(rows, columns, dict(counts), unknown, changed, foreign, odd, dict(several))
@@ -850,7 +855,7 @@ def meant(question: str, label: str, name: str = "") -> str:
 
 
 def _reasons(
-    counted: Mapping[str, Counter[str]], asked: Sequence[str], questions: Questions, rule: Rule
+    passed: Mapping[str, Counter[bool]], asked: Sequence[str], questions: Questions, rule: Rule
 ) -> list[str]:
     """List why an item is not kept: one reason for each question on which its votes do not pass."""
     why = []
@@ -858,10 +863,8 @@ def _reasons(
         known = questions.questions.get(name)
         if known is not None and not known.keep:
             continue
-        one = counted.get(name, Counter())
-        kept, reason = rule.decide(
-            sum(one[label] for label in (known.keep if known else ("yes",))), one.total()
-        )
+        one = passed.get(name, Counter())
+        kept, reason = rule.decide(one[True], one.total())
         if not kept:
             why.append(f"{name}: {reason}")
     return why
