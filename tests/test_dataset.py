@@ -545,6 +545,34 @@ def test_the_card_counts_what_was_left_out_before(pair_table, tmp_path):
         assert "left out: 3 (" in croissant
 
 
+def test_the_card_counts_what_several_rounds_and_batches_left_out(tmp_path):
+    def judged(ids, out, *more, no=()):
+        table = ids if isinstance(ids, Path) else write(tmp_path / f"{out}-t.csv", [
+            {"id": name, "lang": "en", "text": f"Bakers hum {name}."} for name in ids
+        ])  # fmt: skip
+        names = [row["id"] for row in read_rows(table)]
+        votes = [{"item": i, "rater": r, "label": "no" if i in no else "yes"}
+                 for i in names for r in "ab"]  # fmt: skip
+        votes = write(tmp_path / f"{out}-v.csv", votes)
+        asked = ("--questions", "pbbq", "--rule", "2/2", "-q", *more, "-o", tmp_path / out)
+        run("validate", "keep", table, "--votes", votes, *asked)
+        return tmp_path / out
+
+    def left(table):
+        run("document", table, "--about", about(tmp_path), "-o", tmp_path / "card", "-q")
+        card = (tmp_path / "card" / "README.md").read_text("utf-8")
+        return card.split("## What was left out\n\n")[1].split("\n\n")[0].split("\n")
+
+    one, two = judged("abc", "one.csv", no="a"), judged("def", "two.csv", no="d")
+    joined = write(tmp_path / "j.csv", [*read_rows(one), *read_rows(two)])
+    assert left(joined) == ["- 2: not confirmed by annotators (rule 2/2)"]
+    again = judged(one, "again.csv", "--all", no="b")
+    assert left(again) == [
+        "- 1: label: 0 of 2 for it",
+        "- 1: not confirmed by annotators (rule 2/2)",
+    ]
+
+
 def test_what_is_wrong_in_a_sheet_is_said_and_the_rest_counts(pair_table, tmp_path):
     *sheets, _, key = validate.export(pair_table, tmp_path / "s.csv", annotators=2, repeats=0)
     answer(sheets, lambda _, text: ["perhaps" if text == "> Bakers hum tune 3." else "да\u200e"])

@@ -768,7 +768,9 @@ def keep(
         if group:
             _regroup(rows, item, questions, counted[item.name], len(raters[item.name]), bool(why))
     if left:  # for the card, which has only the rows that are kept
-        told = f"{step}|{tables.LEFT}{left}"
+        # Two tables that pass the same step are joined with the number of each.
+        own = digest([[item.name, _prints(item, questions)] for item in found], 6)
+        told = f"{step}|of:{own}|{tables.LEFT}{left}"
         rows = [
             row | {tables.HISTORY: [told if line == step else line for line in row[tables.HISTORY]]}
             if tables.HISTORY in row
