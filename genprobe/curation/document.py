@@ -358,7 +358,12 @@ def _left_out(gone: Sequence[Row], kept: Sequence[Row]) -> Counter[str]:
     gone: those in the table. kept: the others, whose history has the numbers of earlier steps.
     """
     why = Counter(cell_text(row.get("why")) or "not kept" for row in gone)
-    for line in () if gone else _steps(kept):
+    # The last step of the rows in the table counted those that it left out, which are here.
+    lefts = [[one for one in _steps([row]) if f"|{tables.LEFT}" in one][-1:] for row in gone]
+    here = {line for last in lefts for line in last}
+    for line in _steps(kept):
+        if line in here:
+            continue
         step, sign, number = line.rpartition(f"|{tables.LEFT}")
         if sign and number.isdecimal():
             rule = step.partition("|rule:")[2].partition("|")[0]
