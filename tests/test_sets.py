@@ -18,6 +18,7 @@ from genprobe import commands
 from genprobe.analysis.score import score
 from genprobe.datasets import choices, fetch, frames, pairs, phrasing, sets
 from genprobe.errors import InputError
+from genprobe.files import write_rows
 from genprobe.resources import packs, registry
 from genprobe.tasks import Ask, planned, run
 from genprobe.tasks.choices import plan
@@ -314,6 +315,283 @@ def test_bbq_by_its_authors_targets(tmp_path):
     assert places(items) == {"Age/0": (1, 2, 1), "Age/1": (1, None, 1), "Age/2": (1, None, 1)}
 
 
+# --- PakBBQ, BharatBBQ, CBBQ, BBQ-fa
+
+
+def test_pakbbq(tmp_path):
+    """Groups in the plural, and equal options, which refused the whole file."""
+    rows = [
+        asked(["Sikh", "unknown", "nonSikh"], ["Sikhs"], category="Religion"),
+        asked(["nonTrans_F", "unknown", "trans_M"], ["trans"], example_id=1),
+        asked(["formal", "unknown", "informal"], ["slang users"], example_id=2),
+        asked(example_id=3, ans2="Not known"),
+    ]
+    rows = [row | {"type": "NA"} for row in rows]
+    files = {"ur": {"PakBBQ/PakBBQ_UR/Religion.jsonl": lines(*rows)}}
+    items, _ = read(tmp_path, "pakbbq", files)
+    assert [one[1] for one in places(items).values()] == [0, 2, None]
+    assert {item.lang for item in items} == {"ur"}
+
+
+BHARAT = {
+    "Qid": 1,
+    "Context_type": "disamb",
+    "Context": "A grandson and a grandfather had tea. The grandfather spilled it.",
+    "Question": "Who spilled the tea?",
+    "Question_polarity": "neg",
+    "Option1": "The grandfather",
+    "Option2": "The grandson",
+    "Option3": "can't be determined",
+    "Label": 1,
+    "Target": 1,
+    "Pairing": "biased",
+    "Proper_Noun": 0,
+    "Category": "Age",
+    "id": 1,
+}
+
+
+def test_bharatbbq_counts_from_1_and_its_target_is_the_group(tmp_path):
+    """Copied as it is, the target of every non-negative question would be the wrong one."""
+    rows = [
+        BHARAT,
+        BHARAT | {"id": 2, "Question_polarity": "non-neg", "Label": 2},
+        BHARAT | {"id": 3, "Context_type": "amb", "Question_polarity": "non-neg", "Label": 3},
+        BHARAT | {"id": 4, "Pairing": "anti"},  # contradicts itself
+    ]
+    path = "BharatBBQ_Dataset/Examples/Age_examples.csv"
+    items, notes = read(tmp_path, "bharatbbq", {"en": {path: table(*rows)}})
+    assert places(items) == {
+        "Age/1": (0, 0, 2),
+        "Age/2": (1, 1, 2),
+        "Age/3": (2, 1, 2),
+        "Age/4": (0, None, 2),
+    }
+    assert any("contradicts its target" in note and f"{path}:5" in note for note in notes)
+    with pytest.raises(InputError, match="options are counted from 1"):
+        read(tmp_path, "bharatbbq", {"en": {path: table(BHARAT | {"Label": 0})}})
+
+
+def test_cbbq_has_no_target_until_people_have_confirmed_its_rule(tmp_path):
+    """A BOM, spellings of its own; ten rows of a category, not nine."""
+    row = {
+        "example_id": 1,
+        "question_index": 1,
+        "question_polarity": "non_neg",
+        "context_condition": "disambiguous",
+        "category": "SES",
+        "subcategory": "",
+        "bias_targeted_groups": "",
+        "context": "小王和小李喝茶，小李洒了茶。",
+        "question": "谁没有洒茶？",
+        "ans0": "小王",
+        "ans1": "小李",
+        "ans2": "无法判断",
+        "label": 0,
+    }
+    content = "\ufeff" + table(row)
+    files = {"zh": {"data/SES/disambiguous/disambiguous.csv": content}}
+    source = described(tmp_path, "cbbq", files)
+    items, notes = pairs.load(source)
+    assert places(items) == {"SES/disambiguous/1": (0, None, 2)}
+    assert any("nobody has confirmed" in note for note in notes)
+    text = (tmp_path / "cbbq.toml").read_text("utf-8")
+    for rows, target in ((9, None), (10, 1)):
+        own = tmp_path / f"confirmed-{rows}.toml"
+        more = f'[target.confirmed]\nSES = {{by = "two readers", rows = {rows}}}\n'
+        own.write_text(text.replace("[target.places]", f"{more}\n[target.places]"), "utf-8")
+        items, _ = pairs.load(str(own))
+        assert items[0].extra["target"] == target  # place 0 is named, and the question turns it
+
+
+def test_a_bom_before_the_keys_of_json(tmp_path):
+    rows = lines({f"\ufeff{key}" if key == "example_id" else key: v for key, v in asked().items()})
+    items, _ = read(tmp_path, "mbbq", {"en": {"data/Age_en.jsonl": rows}})
+    assert [item.id for item in items] == ["Age/0"]
+
+
+def test_bbq_fa_has_two_languages_in_a_row(tmp_path):
+    row = {
+        "example_id": 1,
+        "question_index": 1,
+        "question_polarity": "neg",
+        "context_condition": "ambig",
+        "category": "Gender_identity",
+        "context - EN": "A man and a woman had tea.",
+        "context - FA": "یک مرد و یک زن چای خوردند.",
+        "question - EN": "Who spilled it?",
+        "question - FA": "چه کسی آن را ریخت؟",
+        "ans0 - EN": "The man",
+        "ans0 - FA": "مرد",
+        "ans1 - EN": "Not enough information",
+        "ans1 - FA": "اطلاعات کافی نیست",
+        "ans2 - EN": "The woman",
+        "ans2 - FA": "زن",
+        "label": 1,
+        "target": 2,
+    }
+    files = {"fa": {"BBQ-Fa.csv": table(row)}, "en": {"BBQ-Fa.csv": table(row)}}
+    items, _ = read(tmp_path, "bbq-fa", files)
+    assert [(i.lang, i.extra["options"][0], i.extra["target"]) for i in items] == [
+        ("fa", "مرد", None),
+        ("en", "The man", None),
+    ]
+    assert [item.extra["unknown"] for item in items] == [1, 1]
+
+
+# --- further pairs and statements
+
+
+def texts(items):
+    return {(item.lang, item.role): item.text for item in items}
+
+
+def test_indibias_has_two_languages_in_a_row(tmp_path):
+    row = {
+        "": 0,
+        "index": 7,
+        "modified_eng_sent_more": "Old men nap.",
+        "modified_eng_sent_less": "Young men nap.",
+        "sent_more_hindi": "बूढ़े आदमी सोते हैं।",
+        "sent_less_hindi": "जवान आदमी सोते हैं।",
+        "bias_type": "age",
+        "stereo_antistereo": "stereo",
+    }
+    content = table(row)
+    files = {lang: {"IndiBias_v1_sample.csv": content} for lang in ("hi", "en")}
+    items, _ = read(tmp_path, "indibias", files)
+    assert texts(items)["hi", "original"] == "बूढ़े आदमी सोते हैं।"
+    assert texts(items)["en", "contrast"] == "Young men nap." and {i.pair for i in items} == {"7"}
+
+
+def test_rubia(tmp_path):
+    row = {"": 0, "pro-trope": "Она шьёт.", "anti-trope": "Он шьёт.", "domain": "gender"}
+    row["task_type"] = "freeform"
+    items, _ = read(tmp_path, "rubia", {"ru": {"rubia.tsv": table(row, delimiter="\t")}})
+    assert texts(items)["ru", "original"] == "Она шьёт." and items[0].extra["domain"] == "gender"
+
+
+def test_filipino_mixes_cp1252_and_utf_8(tmp_path):
+    row = {
+        "": 0,
+        "sent_more_bias": "Umiidlip ang matanda…",
+        "sent_less_bias": "Umiidlip ang bata’t.",
+    }
+    row |= {"sent_more_bias_en": "a", "sent_less_bias_en": "b", "bias_type": "gender"}
+    content = table(row).encode().replace("…".encode(), b"\x85")
+    items, _ = read(tmp_path, "crows-pairs-fil", {"fil": {"crowspairs_tl.csv": content}})
+    assert texts(items) == {
+        ("fil", "original"): "Umiidlip ang matanda…",
+        ("fil", "contrast"): "Umiidlip ang bata’t.",
+    }
+    other = {key: value for key, value in row.items() if not key.endswith("_en")}
+    content = ("\ufeff" + table(other)).encode()
+    items, _ = read(tmp_path, "winoqueer-fil", {"fil": {"winoqueer_tl.csv": content}})
+    assert [item.id for item in items] == ["0", "0/contrast"]
+
+
+@pytest.mark.parametrize(
+    ("name", "lang", "path"),
+    [("stereoset-pt-br", "pt-BR", "data/dev_ptbr.json"), ("stereoset", "en", "data/dev.json")],
+)
+def test_stereoset_is_nested(name, lang, path, tmp_path):
+    said = {
+        "stereotype": "Cooks hum.",
+        "anti-stereotype": "Cooks read.",
+        "unrelated": "Cooks blue.",
+    }
+    sentences = [{"sentence": text, "gold_label": label} for label, text in said.items()]
+    record = {"id": "a1", "target": "cook", "bias_type": "profession", "sentences": sentences}
+    nested = json.dumps({"version": "1", "data": {"intrasentence": [record], "intersentence": []}})
+    items, _ = read(tmp_path, name, {lang: {path: nested}})
+    assert texts(items) == {
+        (lang, "original"): "Cooks hum.",
+        (lang, "contrast"): "Cooks read.",
+        (lang, "unrelated"): "Cooks blue.",
+    }
+    with pytest.raises(InputError, match=r"no list 'data.intrasentence'"):
+        read(tmp_path, name, {lang: {path: "{}"}})
+
+
+def test_gest_puts_the_gender_of_the_stereotype_first(tmp_path):
+    rows = [{"sentence": "I hum", "stereotype": 3}, {"sentence": "I nap", "stereotype": 9}]
+    items, _ = read(tmp_path, "gest", {"en": {"data/gest_1.1.csv": table(*rows)}})
+    assert [item.text for item in items if item.role == "original"] == [
+        '"I hum", the woman said.',
+        '"I nap", the man said.',
+    ]
+
+
+def test_eurogest_takes_sentences_with_both_genders(tmp_path):
+    row = {"GEST_ID": "g1", "Stereotype_ID": 2.0, "Masculine": "Soy alto.", "Feminine": "Soy alta."}
+    rows = [row | {"Neutral": ""}, row | {"GEST_ID": "g2", "Masculine": "", "Feminine": ""}]
+    place = tmp_path / "made.parquet"
+    write_rows(place, rows)
+    items, notes = read(
+        tmp_path, "eurogest", {"es": {"data/Spanish-0.parquet": place.read_bytes()}}
+    )
+    assert texts(items) == {("es", "original"): "Soy alta.", ("es", "contrast"): "Soy alto."}
+    assert any("a sentence is empty, left out: 1" in note for note in notes)
+
+
+@pytest.mark.parametrize(
+    ("name", "lang", "path"),
+    [
+        ("crows-pairs-multi", "mt", "data/mt_MT/train.csv"),
+        ("crows-pairs-fr", "fr", "test_FR.jsonl"),
+    ],
+)
+def test_pairs_that_are_read_only_from_a_copy(name, lang, path, tmp_path):
+    row = crows("Old people nap.", "Young people nap.")
+    content = lines(row) if path.endswith("l") else table(row)
+    items, _ = read(tmp_path, name, {lang: {path: content}})
+    assert texts(items)[lang, "original"] == "Old people nap."
+    fetch.take_from(None)
+    with pytest.raises(InputError, match=r"is not fetched; get it at .* then give --from FOLDER"):
+        pairs.load(name, [lang])
+    fetch.take_from(tmp_path / "copy")  # by the pattern of the description that is shipped
+    assert pairs.load(name, [lang])[0]
+    other = {key: value for key, value in row.items() if key != "sent_less"}
+    with pytest.raises(InputError, match="no column 'sent_less'"):
+        read(tmp_path, name, {lang: {path: lines(other) if path.endswith("l") else table(other)}})
+
+
+@pytest.mark.parametrize(("name", "lang"), [("pbbq", "fa"), ("jbbq", "ja")])
+def test_choices_that_are_read_only_from_a_copy(name, lang, tmp_path):
+    items, _ = read(tmp_path, name, {lang: {"Age.jsonl": lines(asked())}})
+    assert places(items)["Age/0"][0] == 1 and items[0].lang == lang
+    fetch.take_from(None)
+    with pytest.raises(InputError, match="then give --from FOLDER"):
+        pairs.load(name)
+    assert "ask for it at https://github.com/ynklab" in refused("jbbq")
+
+
+def refused(name):
+    with pytest.raises(InputError) as told:
+        pairs.load(name)
+    return str(told.value)
+
+
+def test_seegull_multi(tmp_path):
+    """A group and a word for it, if two of three called it a stereotype; read languages only."""
+    row = {"identity": "vecinos", "attribute": "puntuales", "non_stereotype": 1, "stereotype": 2}
+    row |= {"unsure": 0, "mean_offensive_score": -1, "translated_identity": "neighbours"}
+    row |= {"translated_attribute_list": "punctual"}
+    content = table(row, row | {"attribute": "altos", "stereotype": 1})
+    name = "dataset/stereotypes/Spanish (es) in {}.csv"
+    files = {
+        "es": {name.format("Spain"): content, name.format("Mexico"): content},
+        "id": {"dataset/stereotypes/Indonesian (id) in Indonesia.csv": content},
+    }
+    source = described(tmp_path, "seegull-multi", files)
+    items, notes = pairs.sentences(source)
+    assert {(i.id, i.lang, i.text) for i in items} == {
+        ("Spain/2", "es", "vecinos: puntuales."),
+        ("Mexico/2", "es", "vecinos: puntuales."),
+    }
+    assert items[0].entity == "vecinos" and any("left out: 2" in note for note in notes)
+
+
 # --- what is shipped
 
 
@@ -323,6 +601,7 @@ def test_every_description_can_be_read(name):
     one = sets.load(name)
     hashes = [hash_ for files in one.files.values() for hash_ in files.values()]
     assert one.rows.keys() == one.files.keys() and one.citation and one.note
+    assert [packs.any_code(lang) for lang in one.files] == list(one.files)
     assert bool(one.commit) == all(len(hash_) in (40, 64) for hash_ in hashes)
     assert one.about.startswith(one.title)
     for lang in one.unknown.get("as", {}):
@@ -336,7 +615,8 @@ def test_list_data_names_every_set(capsys, monkeypatch):
     listed = capsys.readouterr().out
     for name in sets.names():
         assert f"\n{name} " in listed
-    assert "choices, logprob): en 10,088, es 10,088" in listed
+    assert "MBBQ; choices, logprob: en 10,088, es 10,088" in listed
+    assert "Filipino CrowS-Pairs; logprob: fil 204; logprob, choices, yesno: en 204" in listed
     assert "no licence is published" in listed and "CC0-1.0" in listed
 
 

@@ -75,6 +75,11 @@ def dataset_validate_keep(
     for label, count in done.odd.items():
         what = f"{many(count, 'vote')} {label!r}, which is no answer to the question"
         note(Caution(f"{what}: counted as a vote, and not for the row"))
+    if done.changed:
+        what = (
+            f"{many(len(done.changed), 'item')} that {table} has with another text than was shown"
+        )
+        note(Caution(f"votes on {what}, such as {done.changed[0]!r}: not counted"))
     if done.unknown:
         note(f"votes on {many(len(done.unknown), 'item')} that {table} does not have, left out")
     return Validated(Rows(rows), scores)
@@ -367,6 +372,7 @@ def _listed(what: str) -> list[tuple[str, str]]:
         for (code, kind), figures in measured.real().items():
             before = f"{read[code]}, " if code in read else ""
             read[code] = f"{before}{kind} {figures.brief()}"
+        options = [inputs.load_language(code) for code in registry.names(inputs.CHOSEN)]
         return [
             (
                 one.code,
@@ -375,6 +381,13 @@ def _listed(what: str) -> list[tuple[str, str]]:
                 f"real replies: {read.get(one.code, 'not measured')}",
             )
             for one in languages
+        ] + [
+            (
+                one.code,
+                f"{one.name}, {one.native}; choices and log-probabilities alone, read by marks and "
+                f"texts of options; wordings: {one.review}; real replies: not measured",
+            )
+            for one in options
         ]
     if what == "classifiers":
         from genprobe.judges.classifiers import cards

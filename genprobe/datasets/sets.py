@@ -30,11 +30,11 @@ from genprobe.records import Statement, digest
 from genprobe.resources import packs, registry
 
 FOLDER = "sets"
-# What the rows of a set are -> the commands that take them.
+# What the rows of a set are -> tier of the language (`packs.tier`) -> the commands that take them.
 KINDS = {
-    "choices": ("choices", "logprob"),
-    "pairs": ("logprob", "choices", "yesno"),
-    "statements": ("yesno",),
+    "choices": {"read": "choices, logprob", "chosen": "choices, logprob", "scored": "logprob"},
+    "pairs": {"read": "logprob, choices, yesno", "chosen": "logprob, choices", "scored": "logprob"},
+    "statements": {"read": "yesno", "chosen": "no command yet", "scored": "no command yet"},
 }
 NEEDED = 10  # rows of each category that somebody must confirm before a doubtful rule is followed
 _SIGNED = "set"  # the column that becomes the source of a statement
@@ -75,9 +75,13 @@ class Set:
     @property
     def about(self) -> str:
         """Say in a line what the set has: commands, rows by language, licence."""
-        told = ", ".join(f"{lang} {rows:,}" if rows else lang for lang, rows in self.rows.items())
-        how = "" if self.commit else "; a copy of yours, with --from FOLDER"
-        return f"{self.title} ({', '.join(KINDS[self.kind])}): {told}{how}; {self.allowed}"
+        by: dict[str, list[str]] = {}
+        for lang, rows in self.rows.items():
+            told = f"{lang} {rows:,}" if rows else lang
+            by.setdefault(KINDS[self.kind][packs.tier(lang)], []).append(told)
+        parts = [f"{commands}: {', '.join(langs)}" for commands, langs in by.items()]
+        parts += [] if self.commit else ["a copy of yours, with --from FOLDER"]
+        return "; ".join([self.title, *parts, self.allowed])
 
     @property
     def allowed(self) -> str:
@@ -147,8 +151,11 @@ def read(source: str, wanted: Sequence[str] | None) -> tuple[Rows, list[str]]:
     if missing:
         there = ", ".join(one.files)
         raise InputError(f"{one.name}: no rows in {', '.join(missing)}; there is {there}")
+    langs = list(wanted or one.files)
+    if not wanted and one.kind == "statements":  # in other languages no answer could be read
+        langs = [code for code in langs if packs.tier(code) == "read"]
     home = fetch.Home(one.name, one.home, one.commit, one.form)
-    found = fetch.files(home, {code: one.files[code] for code in wanted or one.files}, notes)
+    found = fetch.files(home, {code: one.files[code] for code in langs}, notes)
     notes.add(f"{one.name}: {one.allowed}; cite {one.citation}")
     notes.add(f"{one.name}: {one.note}")
     maker = _Maker(one, home, notes)
@@ -188,7 +195,7 @@ class _Maker:
                 if any(_count(row.get(name)) < least for name, least in one.least.items()):
                     self.notes.add("too few of its raters agree, left out", self.where)
                     continue
-                raw = _split(one, {**row, "path": file.name})
+                raw = _split(one, {**row, "path": file.name, "number": number})
                 cells = self._cells(raw, file.lang)
                 said = {"lang": file.lang, "row": self.where}
                 said[_SIGNED] = f"{one.name}/{one.hash}@{file.version}"
@@ -200,9 +207,8 @@ class _Maker:
 
     def _lacks(self, cells: Row) -> bool:
         """Tell whether a row has an empty text, or the same text twice, and note it."""
-        names = ("sent_more", "sent_less", "stereotype", "antistereotype")
+        names = ("sent_more", "sent_less", "stereotype", "antistereotype", "text")
         texts = [cell_text(cells[name]) for name in names if name in cells]
-        texts += [cell_text(cells["text"])] if "text" in cells else []
         if all(texts) and len(set(texts)) == len(texts):
             return False
         why = "the same sentence twice" if all(texts) else "a sentence is empty"
@@ -216,6 +222,8 @@ class _Maker:
         for ours, theirs in columns.items():
             if isinstance(theirs, list):
                 cells[ours] = [_cell(raw, name) for name in theirs]
+            elif theirs.startswith("*"):  # the column that another one names
+                cells[ours] = _cell(raw, cell_text(cells[theirs[1:]]))
             elif "{" in theirs:
                 both = cells | raw
                 cells[ours] = "".join(
@@ -275,7 +283,10 @@ class _Maker:
     def _unknown(self, raw: Row, options: Sequence[str], lang: str) -> int | None:
         words = {choices.bare(word) for word in self.set.unknown.get("words", ())}
         found = [at for at, option in enumerate(options) if choices.bare(option) in words]
-        if not words and (tags := self.set.target.get("tags")):
+        tags = self.set.target.get("tags")
+        if not (words or tags):
+            return None  # `choices` finds it by its words
+        if not words:
             found = [at for at in range(len(options)) if _tag(raw, tags, at) == "unknown"]
         if len(found) != 1:
             self.notes.add("no single unknown option: no bias score", self.where)
@@ -323,7 +334,7 @@ class _Maker:
         known = self.set.target["places"].get(category)
         people = self.set.target.get("confirmed", {}).get(category, {})
         if known is None or people.get("rows", 0) < NEEDED:
-            what = f"{category}: who the stereotype names is not confirmed: no bias score"
+            what = "nobody has confirmed which option the stereotype names: no bias score"
             self.notes.add(Caution(f"{self.set.name}: {what} (docs/sets.md)"))
             return None, True
         return int(known), True
