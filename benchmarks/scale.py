@@ -82,7 +82,8 @@ def make(folder: Path, replies: int) -> None:
                     for sample in range(SAMPLES):
                         at = 2 if drawn.random() < 0.1 else int(drawn.random() > inclined)
                         reply = f"{WORDS[lang][at]}. {text} ({drawn.randrange(10**6)})"
-                        row = {"statement": name, "lang": lang, "probe": probe, "sample": sample}
+                        row: dict[str, Any] = {"statement": name, "lang": lang, "probe": probe}
+                        row |= {"sample": sample}
                         file.write(json.dumps(row | {"model": model, "response": reply}) + "\n")
 
 

@@ -69,7 +69,7 @@ def pairs(data: pd.DataFrame, perplexity: bool = False) -> pd.DataFrame:
             turned = perplexity and column in VALUES
 
             def read(cell: Any, at: Any, column: str = column, turned: bool = turned) -> float:
-                value = number(cell, column, at)
+                value = number(column, cell, at)
                 return _negated(value, column, at) if turned else value
 
             read_all = problems.each(frame[column].items(), read)
@@ -95,7 +95,7 @@ def _below_zero(
             )
 
 
-def number(cell: Any, column: str, row: Any) -> float:
+def number(column: str, cell: Any, row: Any) -> float:
     """Return a cell as a number, NaN if it is empty.
 
     Raises InputError, which names the row, for a text that is not a number.
@@ -177,7 +177,7 @@ def choices_chosen(data: pd.DataFrame) -> pd.DataFrame:
     ours = pd.DataFrame(rows, index=data.index)
     for column in _OF_CHOICES:
         if column in data:
-            ours[column] = [number(cell, column, at) for at, cell in data[column].items()]
+            ours[column] = [number(column, cell, at) for at, cell in data[column].items()]
     for column in TRUTHS:
         if column in data:
             said = problems.each(data[column].items(), functools.partial(truth, column))
@@ -210,7 +210,7 @@ def with_people(outcomes: pd.DataFrame, data: pd.DataFrame) -> pd.DataFrame:
         )
     shares = []
     for at, row in zip(data.index, data.to_dict("records"), strict=True):
-        given = [number(row.get(name), name, at) for name in ("people", "yes", "no")]
+        given = [number(name, row.get(name), at) for name in ("people", "yes", "no")]
         share = given[1] / (given[1] + given[2]) if given[1] + given[2] > 0 else given[0]
         if not 0 <= share <= 1:
             raise InputError(f"row {at}: give 'people', from 0 to 1, or the counts 'yes' and 'no'")
@@ -231,7 +231,7 @@ def _name(cell: Any) -> str:
 
 
 def _option(cell: Any, column: str, row: Any) -> int | None:
-    value = number(cell, column, row)
+    value = number(column, cell, row)
     if math.isnan(value):
         return None
     if value not in range(_OPTIONS):

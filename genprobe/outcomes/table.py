@@ -449,7 +449,7 @@ _WHOLE = {"request", "statement", "lang", "probe", "sample", "left_out"}
 def _exported(data: pd.DataFrame) -> pd.DataFrame:
     """Return outcomes that `score --export` wrote in the types that are declared for them."""
     known, problems, frame = columns.known(), Problems(), data.copy()
-    kinds = {BOOLEAN: external.truth, NUMBER: _number}
+    kinds = {BOOLEAN: external.truth, NUMBER: external.number}
     for name in (name for name in data if name in known and known[name].kind in kinds):
         read = functools.partial(kinds[known[name].kind], name)
         frame[name] = problems.each(frame[name].items(), read)
@@ -495,7 +495,7 @@ def _checked(frame: pd.DataFrame, pack: packs.Pack) -> pd.DataFrame:
     if "decode" in frame:
         frame["decode"] = each("decode", lambda d: _one_of("decode", d, DECODES))
     for names, number_or_truth in (
-        (PROBABILITIES, _number),
+        (PROBABILITIES, external.number),
         (external.TRUTHS, external.truth),
     ):
         for column in names:
@@ -717,10 +717,6 @@ def _role(text: str) -> str:
     if name == "contrast" or re.fullmatch(r"[a-z]", name):
         return "contrast"
     raise registry.unknown("role", text, ["original", "contrast", "unrelated"])
-
-
-def _number(column: str, value: Any, row: int) -> float:
-    return external.number(value, column, row)
 
 
 def _finish(
