@@ -121,7 +121,7 @@ def _side_by_side(
     from genprobe.analysis import significance
 
     column = between[0] if between else "model"
-    sides = asked.sides(column) if len(asked.of) > 1 or column != "model" else []
+    sides = asked.sides(column, note) if len(asked.of) > 1 or column != "model" else []
     if power is not None:
         return Scores(significance.corrected(_power(asked, sides, metrics, by, power, note)))
     if not sides:
@@ -233,11 +233,11 @@ def _retested(asked: _Asked, metrics: Sequence[str], by: Sequence[str], note: No
 def _components(
     asked: _Asked, metrics: Sequence[str], by: Sequence[str], between: Sequence[str]
 ) -> list[Score]:
-    from genprobe.analysis import components
+    from genprobe.analysis import components, paired
 
     pooled = asked.pooled()
     name = metrics[0] if metrics else main_measure([pooled], by, share=True)
-    apart = never_pooled(pooled, name, (*between, *by, "model"))
+    apart = paired.apart(name, [pooled], (*between, *by))
     return components.of_outcomes(pooled, name, [*apart, *by], between, asked.sign)
 
 
@@ -251,15 +251,15 @@ def _tested(
 ) -> Scores:
     """Run an analysis of variance, or the Kolmogorov-Smirnov test, over all runs together."""
     from genprobe import metrics as measures
-    from genprobe.analysis import distributions, significance, variance
+    from genprobe.analysis import distributions, paired, significance, variance
     from genprobe.statistics import resampled
 
     pooled = asked.pooled()
     columns = list(between) or (list(variance.FACTORS) if test == "anova" else ["model"])
     parts = []
     for name in metrics or [main_measure([pooled], by)]:
-        cells = never_pooled(pooled, name, (*columns, *by))
-        kept, left = significance.values(pooled, name, [*cells, *by, *columns])
+        cells = paired.apart(name, [pooled], (*columns, *by))
+        kept, left = significance.values(pooled, name, [*cells, *by], columns)
         cells = [column for column in cells if kept[column].nunique() > 1]
         if not len(kept):
             raise InputError(f"{name}: no value is left to compare; {significance.reasons(left)}")
@@ -330,8 +330,10 @@ class _Asked:
         named = zip(self.tables, self.names, strict=True)
         return pd.concat([t.assign(model=name) for t, name in named], ignore_index=True)
 
-    def sides(self, column: str) -> list[_Sides]:
+    def sides(self, column: str, note: Note) -> list[_Sides]:
         """Return the pairs to compare: each other run with the first, or values of a column."""
+        from genprobe.analysis.significance import empty
+
         if column == "model":
             parts = list(zip(self.names, self.tables, self.of, strict=True))
             pairs = [(parts[0], other) for other in parts[1:]]
@@ -341,7 +343,10 @@ class _Asked:
             [outcomes], [whole] = self.tables, self.of
             if column not in outcomes:
                 raise registry.unknown("column", column, [str(name) for name in outcomes.columns])
-            groups = outcomes.groupby(column, sort=True)
+            if none := int(empty(outcomes[column]).sum()):
+                rows = f"{many(none, 'row')} without {column!r}"
+                note(Caution(f"{whole.name}: {rows}, compared with nothing and left out"))
+            groups = outcomes[~empty(outcomes[column])].groupby(column, sort=True)
             parts = [(str(value), table, whole) for value, table in groups]
             if len(parts) < 2:
                 raise InputError(
@@ -395,11 +400,7 @@ def _paired(
         (two, name, cell)
         for two in sides
         for name in metrics or two.metrics(by)
-        for cell in paired.cells_of(
-            *(two.one, two.other, name),
-            [*never_pooled(two.one, name, (*by, "model", two.column)), *by],
-            two.column,
-        )
+        for cell in paired.cells_of(*(two.one, two.other, name, by, two.column))
     ]
     several = sum(cell.both > 0 for _, _, cell in found)
     if not several:
@@ -422,14 +423,14 @@ def _differences(
     asked: _Asked, metrics: Sequence[str], by: Sequence[str], between: Sequence[str]
 ) -> list[Score]:
     """Compute the components of the difference of every other run and the first."""
-    from genprobe.analysis import components
+    from genprobe.analysis import components, paired
 
     if len(asked.of) < 2:
         raise InputError("--test differences needs at least two runs; give another")
     scores = []
     for name in metrics or [main_measure(asked.tables, by, share=True)]:
         first, *others = zip(asked.names, asked.tables, strict=True)
-        cells = [*never_pooled(first[1], name, (*between, *by, "model")), *by]
+        cells = [*paired.apart(name, [first[1]], (*between, *by)), *by]
         for other in others:
             names = first[0], other[0]
             tables = first[1], other[1]
@@ -459,14 +460,14 @@ def ranked(
     """
     import pandas as pd
 
-    from genprobe.analysis import ranking
+    from genprobe.analysis import paired, ranking
     from genprobe.metrics import wordings
 
     name = metric or main_measure(list(tables.values()), by)
     if not metric and _panel(tables.values()):
         name = wordings.over(name) or name
     pooled = pd.concat([t.assign(model=model) for model, t in tables.items()], ignore_index=True)
-    columns = [*never_pooled(pooled, name, (*by, "model")), *by]
+    columns = [*paired.apart(name, [pooled], by), *by]
     return name, ranking.of_outcomes(pooled, name, columns)
 
 
@@ -529,8 +530,7 @@ def _power(
     }
     scores = []
     for two, name in itertools.product(sides, names):
-        columns = [*never_pooled(two.one, name, (*by, "model", two.column)), *by]
-        for cell in paired.cells_of(two.one, two.other, name, columns, two.column):
+        for cell in paired.cells_of(two.one, two.other, name, by, two.column):
             about = {"of": name, "a": two.a, "b": two.b, **cell.by}
             if not isinstance(cell, paired.Matched) or len(cell.wordings) > 1:
                 raise InputError(f"--power plans for a mean over units; {name} is none")
@@ -542,7 +542,7 @@ def _power(
                 found = power.power_paired(*gaps.as_one(own[own[:, [1, 3]].any(axis=1)]), points)
                 scores += significance.power_scores(found, about, two.sign(ids[name]))
     for name in names if not sides else ():
-        columns = [*never_pooled(asked.tables[0], name, by), *by]
+        columns = [*paired.apart(name, asked.tables, by), *by]
         kept, left = significance.values(asked.tables[0], name, columns)
         if left:
             note(f"{name}: {significance.reasons(left)}, of {len(kept) + sum(left.values())}")
@@ -575,7 +575,7 @@ def _over_wordings(asked: _Asked, name: str, points: float) -> list[str]:
     outcomes = asked.tables[0]
     if not _panel([outcomes]):
         return []
-    kept, _ = significance.values(outcomes, name, ["model", "wording"])
+    kept, _ = significance.values(outcomes, name, (), ["model", "wording"])
     _, hits, sizes = ranking.tables(kept)
     given = dstudy.parts(hits[0], sizes[0])
     run = asked.of[0].run
@@ -602,16 +602,6 @@ def main_measure(tables: Sequence[pd.DataFrame], by: Sequence[str], share: bool 
         if fits and not (share and metric.scale == "number"):
             return name
     raise InputError("name the metric to compare with --metric; see `genprobe list metrics`")
-
-
-def never_pooled(outcomes: pd.DataFrame, name: str, but: Collection[str]) -> list[str]:
-    """Return the columns over which a metric is never pooled and which have several values."""
-    from genprobe import metrics as measures
-
-    metric = measures.find(name)
-    several = dict.fromkeys([*metric.apart, *metric.adds])
-    columns = [c for c in several if c in outcomes and c not in (*but, *metric.never_by)]
-    return [c for c in columns if outcomes[c].nunique() > 1]
 
 
 def _cells(rows: pd.DataFrame, by: Sequence[str]) -> list[tuple[dict[str, Any], pd.DataFrame]]:

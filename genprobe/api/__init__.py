@@ -47,6 +47,7 @@ class _Asked(Served, total=False):
 
     langs: Names
     data: Any
+    like: Any
     limit: int | None
     seed: int
     out: str | Path | None
@@ -114,9 +115,10 @@ def yesno(model: str | None = None, **asked: Unpack[_YesNo]) -> Run:
     drawn, or temperature, top_p and max_tokens. options: of the engine, or its parts: base_url,
     thinking, think_tokens, headers, … out: the run folder, which the same call resumes; None means
     a name derived from the settings. by: columns by which the outcomes will be split; impossible
-    ones are refused before the model is loaded. second_reader: a model that reads what the rules
-    leave open. ask_again: also ask the model again about it. note: called with messages. progress:
-    called with (step, number done, total). Returns the run, closed, with its judgments.
+    ones are refused before the model is loaded. like: a run, whose questions are asked again as
+    they stand in its folder, of its model if none is named. second_reader: a model that reads what
+    the rules leave open. ask_again: also ask the model again about it. note: called with messages.
+    progress: called with (step, number done, total). Returns the run, closed, with its judgments.
     """
     return tasks.run("yesno", ask_of("yesno", model, asked))
 
@@ -186,7 +188,9 @@ def ask_of(task: str, model: str | None, given: Mapping[str, Any]) -> Ask:
         asked["sampling"] = dataclasses.replace(sampling, **drawn)
     asked["system"] = system_text(asked.get("system"))
     options = served(asked.get("engine", "auto"), model, options)
-    return Ask(model=model, options=options, **asked)
+    like = asked.pop("like", None)
+    ask = Ask(model=model, options=options, **asked)
+    return ask if like is None else tasks.ask_like(task, ask, like)
 
 
 # --- reading replies

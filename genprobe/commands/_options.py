@@ -7,6 +7,7 @@ from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
 import click
+from click.core import ParameterSource
 
 from genprobe.commands._console import columns, noter
 from genprobe.files import door, people
@@ -63,6 +64,24 @@ FOLLOW = click.option(
     callback=_follow,
     help="Also read links in folders of runs and data, as git-annex and DVC make them.",
 )
+
+
+def _from(context: click.Context, option: click.Parameter, given: Path | None) -> None:
+    from genprobe.datasets import fetch
+
+    fetch.take_from(given)
+
+
+# Set before a command reads data, so it is not passed to the commands.
+FROM = click.option(
+    "--from",
+    type=click.Path(path_type=Path),
+    metavar="FOLDER",
+    is_eager=True,
+    expose_value=False,
+    callback=_from,
+    help="Your copy of the data set that --data names, which is then not fetched.",
+)
 FORMAT = click.option(
     "-f",
     "--format",
@@ -101,6 +120,13 @@ ASKED: dict[str, Option] = {
         metavar="M",
         help="An alias, a hub id, a folder, or the name that a server uses. Without it, the "
         "control model runs.",
+    ),
+    "like": click.option(
+        "--like",
+        type=click.Path(path_type=Path),
+        metavar="RUN",
+        help="Ask the questions of this run again, as they stand in its folder; of its model, if "
+        "--model names no other.",
     ),
     "limit": click.option(
         "--limit",
@@ -258,8 +284,11 @@ def asked(task: str, given: dict[str, Any], by: str | None, quiet: bool) -> Ask:
     """Turn the options of a command into an `Ask`."""
     from genprobe import api
 
-    control = given["model"] is None and given.get("base_url") is None
-    if control and "max_tokens" in given and given["temperature"] is None:
-        given["temperature"] = 1.0  # at which the known rates of the control model hold
     model = given.pop("model")
+    if given["like"] is not None:  # the run says the rest
+        source = click.get_current_context().get_parameter_source
+        given = {n: v for n, v in given.items() if source(n) is not ParameterSource.DEFAULT}
+    elif model is None and given.get("base_url") is None and "max_tokens" in given:
+        # The known rates of the control model hold at temperature 1.
+        given["temperature"] = 1.0 if given["temperature"] is None else given["temperature"]
     return api.ask_of(task, model, {**given, "by": columns(by), "note": noter(quiet)})

@@ -6,7 +6,7 @@ import os
 from collections.abc import Collection, Iterable, Sequence
 from pathlib import Path
 
-from genprobe.datasets import shades
+from genprobe.datasets import sets, shades
 from genprobe.errors import Caution, InputError
 from genprobe.files import Row, numbered_rows, people, read_rows
 from genprobe.files.cells import Notes, Problems, cell_json, cell_list, cell_sentence, cell_text
@@ -14,6 +14,7 @@ from genprobe.files.rows import Rows, Table, rows_of
 from genprobe.linguistics import contradict
 from genprobe.records import Statement, digest
 from genprobe.resources import packs, registry
+from genprobe.text import many
 
 ROLES = ("original", "contrast")
 COLUMNS = (
@@ -82,7 +83,7 @@ def load(
 def _file(source: str | Path | Rows, wanted: Sequence[str] | None, notes: Notes) -> Found:
     path = rows_of(source)
     if not path.suffix and os.sep not in str(source) and not path.exists():
-        raise registry.unknown("data set", str(source), names(), "a file")
+        raise registry.unknown("data set", str(source), [*names(), *sets.names()], "a file")
     rows = people.at_home(numbered_rows(path))
     first = next(rows)
     if shades.is_table(first[1]):
@@ -180,6 +181,17 @@ def _table(
                 )
             statements.append(statement)
     problems.tell()
+    seen: set[tuple[str, str, str]] = set()
+    again = []
+    for statement in statements:
+        key = (statement.lang, statement.role, statement.text)
+        again += [numbers[statement.id, statement.lang]] if key in seen else []
+        seen.add(key)
+    if again:
+        what = "have the text of an earlier row under another id, and count as others: intervals"
+        shown = ", ".join(map(str, again[:5])) + (", …" if len(again) > 5 else "")
+        told = f"{many(len(again), 'statement')} (rows {shown}) {what} are too narrow"
+        notes.add(Caution(f"{path}: {told}"))
     originals = {(s.pair, s.lang) for s in statements if s.role == "original" and s.pair}
     for statement in statements:
         if statement.role == "contrast" and (statement.pair, statement.lang) not in originals:

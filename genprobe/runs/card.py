@@ -16,13 +16,14 @@ import json
 import re
 import types
 import typing
-from collections.abc import Collection, Iterator
+from collections.abc import Collection, Iterator, Sequence
 from pathlib import Path
 from typing import Any
 
 from genprobe.files import door
-from genprobe.records import RECORDS, Record
-from genprobe.runs.spec import Spec
+from genprobe.records import RECORDS, Record, Score
+from genprobe.runs.seal import Seal
+from genprobe.runs.spec import LOG, Spec
 
 NAME = "README.md"
 
@@ -32,6 +33,10 @@ _WARNING = """\
 _BUILTIN = """\
 The statements are those that come with genprobe (Apache-2.0). The replies are a model's: its
 licence says what may be done with them."""
+_PUBLIC = """\
+The statements are from `{data}` ({licence}; cite {citation}), which this folder holds word for
+word: its licence says whether you may pass them on. The replies' is what the model's licence
+says."""
 _OTHER = """\
 The statements are from `{data}`, and theirs is the licence of that source; the replies' is what the
 model's licence says. Statements from a gated source stay where you got them: this folder holds them
@@ -54,6 +59,12 @@ the run ended is said by `genprobe verify {folder}`.
 
 {licence}
 
+| | |
+|---|---|
+{asked}
+
+{figures}
+
 ```python
 import datasets
 
@@ -69,18 +80,28 @@ Seal of the records, which is in `MANIFEST`: {sealed}.
 """
 OUTCOMES = "outcomes.parquet"
 _SUMMED = (OUTCOMES, "outcomes.csv", "outcomes.jsonl")  # the last two are of older versions
+_COUNTED = ("statements", "requests", "responses", "logprobs")  # files whose rows are told
+_SHOWN = 100  # figures on the page
 _SUM = "- SHA-256 of `{}`: `{}`"
 _SUM_LINE = re.compile(_SUM.format(r"([\w.]+)", "([0-9a-f]{64})"))
 _OWN = "SHA-256 of this page up to here: "
 _SEALED = re.compile(r"^Seal of the records, .*: `([0-9a-f]{16})", re.MULTILINE)
 
 
-def text(folder: Path, spec: Spec, sealed: str = "", made: str = "") -> str:
+def text(
+    folder: Path,
+    spec: Spec,
+    sealed: str = "",
+    made: str = "",
+    chain: Sequence[Seal] = (),
+    figures: Sequence[Score] = (),
+) -> str:
     """Write the text of README.md, in ASCII, for the files that are now in the folder.
 
     The page names the seal of the records, the hash of the outcomes that were made of them, and at
     its end its own. sealed: the seal; "" if there is none. made: the file that has just been
-    written.
+    written. chain: all seals of the run. figures: those of scores.json that hold for the records
+    and judgments that are there.
     """
     before = _content(folder).decode("ascii", "replace")
     noted = dict(_SUM_LINE.findall(before)) if _OWN in before else {}
@@ -94,21 +115,94 @@ def text(folder: Path, spec: Spec, sealed: str = "", made: str = "") -> str:
     found = configurations(folder)
     model = spec.model.rstrip("/").rsplit("/", 1)[-1] if spec.model.startswith("/") else spec.model
     page = _PAGE.format(
-        title=f"genprobe {spec.command}, {_plain(model)}",
+        title=f"genprobe {spec.command}, {plain(model)}",
         configs="\n".join(f"- {json.dumps(one)}" for one in found),
         warning=_WARNING,
         command=spec.command,
-        model=_plain(model),
-        revision=_plain(" = ".join(filter(None, (spec.checkpoint, spec.revision)))),
-        languages=", ".join(map(_plain, spec.languages)),
-        licence=_BUILTIN if spec.data == "builtin" else _OTHER.format(data=_plain(spec.data)),
-        folder=_plain(folder.name),
+        model=plain(model),
+        revision=plain(" = ".join(filter(None, (spec.checkpoint, spec.revision)))),
+        languages=", ".join(map(plain, spec.languages)),
+        licence=_licence(spec),
+        asked="\n".join(f"| {name} | {plain(what)} |" for name, what in _asked(spec, chain)),
+        figures=_figures(figures),
+        folder=plain(folder.name),
         names=", ".join(f"`{one['config_name']}`" for one in found),
         sealed=f"`{sealed}`" if sealed else "none",
         sums="\n".join(_SUM.format(*one) for one in sorted(sums.items())),
     )
-    plain = page.encode("ascii", "xmlcharrefreplace")
-    return f"{plain.decode('ascii')}{_OWN}`{hashlib.sha256(plain).hexdigest()}`\n"
+    written = page.encode("ascii", "xmlcharrefreplace")
+    return f"{written.decode('ascii')}{_OWN}`{hashlib.sha256(written).hexdigest()}`\n"
+
+
+def again(spec: Spec, folder: str) -> str:
+    """Return the command that asks the questions of a run again.
+
+    It reads them from the folder: those of the installed packs may be others by then.
+    """
+    words = ["genprobe", spec.command, "--like", folder]
+    if spec.engine in (LOG, "replay"):
+        words += ["--model", "MODEL"]
+    elif spec.server:
+        words += ["--base-url", spec.server]
+    return " ".join(words)
+
+
+def _asked(spec: Spec, chain: Sequence[Seal]) -> Iterator[tuple[str, str]]:
+    """Yield (name, what) for how, where and when a run was asked, and how many replied."""
+    yield "the same again", again(spec, "FOLDER")
+    last = chain[-1].files if chain else {}
+    rows = {name: last.get(f"{name}.jsonl", {}).get("rows", 0) for name in _COUNTED}
+    replies = rows["responses"] + rows["logprobs"]
+    if chain:
+        lost = f", {rows['requests'] - replies} without a reply" * (rows["requests"] > replies)
+        yield (
+            "n",
+            f"{rows['statements']} items, {rows['requests']} questions, {replies} replies{lost}",
+        )
+        days = dict.fromkeys((chain[0].at[:10], chain[-1].at[:10]))
+        yield "sealed", " to ".join(days)
+    yield "questions", f"{spec.pack}: {', '.join(spec.probes)}; {', '.join(spec.decode)}"
+    drawn = {"temperature": spec.temperature, "top_p": spec.top_p, "max_tokens": spec.max_tokens}
+    said = [f"{name} {v:g}" for name, v in drawn.items() if v is not None]
+    yield "sampling", ", ".join([*said, f"{spec.samples} a question", f"seed {spec.seed}"])
+    varied = {
+        "wordings": spec.wordings,
+        "personas": spec.personas,
+        "language of the question": ", ".join(spec.instruct),
+        "system prompt": spec.system,
+        "thinking": spec.thinking,
+        "server": spec.server,
+    }
+    yield from ((name, what) for name, what in varied.items() if what)
+    yield "engine", f"{spec.engine} {spec.engine_version}, {spec.dtype}; genprobe {spec.version}"
+
+
+def _figures(scores: Sequence[Score]) -> str:
+    """Write the first figures as a table, in the units of scores.json."""
+    if not scores:
+        return "No figures: `genprobe score --save` counts them."
+    lines = ["| figure | of | value | n | left out |", "|---|---|---|---|---|"]
+    for one in scores[:_SHOWN]:
+        cell = ", ".join(f"{name} {value}" for name, value in one.by.items())
+        value = "none" if one.value is None else f"{one.value:.4g}"
+        if one.value is not None and one.low is not None and one.high is not None:
+            value += f" [{one.low:.4g}, {one.high:.4g}]"
+        lost = sum(one.excluded.values())
+        lines.append(f"| {plain(one.metric)} | {plain(cell)} | {value} | {one.n} | {lost} |")
+    if len(scores) > _SHOWN:
+        lines += ["", f"These are {_SHOWN} of {len(scores)} figures; all are in `scores.json`."]
+    return "\n".join(lines)
+
+
+def _licence(spec: Spec) -> str:
+    if spec.data == "builtin":
+        return _BUILTIN
+    if not spec.data_licence:
+        return _OTHER.format(data=plain(spec.data))
+    known = spec.data_licence
+    named = "no licence is published, so pass no row on" if known == "none" else plain(known)
+    cited = plain(spec.data_citation)
+    return _PUBLIC.format(data=plain(spec.data), licence=named, citation=cited)
 
 
 def unchanged(folder: Path, name: str) -> bool:
@@ -158,9 +252,9 @@ def _sum(path: Path) -> str:
         return hashlib.file_digest(file, "sha256").hexdigest()
 
 
-def _plain(value: str) -> str:
+def plain(value: str) -> str:
     """Make an untrusted name safe: one line without YAML, Markdown or HTML."""
-    return "".join(c if c.isalnum() or c in " ./@_-" else "-" for c in value)
+    return "".join(c if c.isalnum() or c in " ./@_-,;:+" else "-" for c in value)
 
 
 def configurations(folder: Path) -> list[dict[str, Any]]:

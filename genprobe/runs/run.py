@@ -337,8 +337,18 @@ class Run:
 
     def _describe(self, made: str = "") -> None:
         """Write the README.md that describes the folder, for people and for `datasets`."""
-        lines = card.text(self.folder, self.spec, seal.in_signature(self.folder), made)
+        sealed, chain = seal.in_signature(self.folder), seal.read(self.folder)
+        lines = card.text(self.folder, self.spec, sealed, made, chain, self._current())
         disk.replace(self.folder / card.NAME, [lines])
+
+    def _current(self) -> list[Score]:
+        """Return the scores that were counted from the records and judgments that are here now."""
+        if not (self.folder / "scores.json").exists():
+            return []
+        of = self.signer()("").partition("|")[2]
+        with contextlib.suppress(RunError):
+            return [one for one in self.scores() if one.signature.partition("|")[2] == of]
+        return []
 
     @contextlib.contextmanager
     def _locked(self) -> Iterator[None]:

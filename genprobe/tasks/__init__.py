@@ -20,17 +20,20 @@ from pathlib import Path
 from typing import Any
 
 from genprobe._version import __version__
+from genprobe.datasets import sets
 from genprobe.engines import Options, Sampling
 from genprobe.errors import Caution, InputError
+from genprobe.files import door
 from genprobe.files.rows import rows_of
 from genprobe.judges import Judge, make
 from genprobe.outcomes import columns
 from genprobe.records import DECODES, Request, Statement, digest
 from genprobe.render import notebook
 from genprobe.resources import packs, panel, registry
+from genprobe.runs import seal
 from genprobe.runs.run import Run
 from genprobe.runs.spec import Spec, statements_hash, versions
-from genprobe.tasks.pipeline import Note, Progress, generate, plan, quiet, second
+from genprobe.tasks.pipeline import Note, Progress, generate, like, plan, quiet, second
 from genprobe.tasks.pipeline import judge as judging
 from genprobe.tasks.pipeline.open import is_control, open_engine, served
 from genprobe.tasks.pipeline.second import Second
@@ -57,8 +60,9 @@ class Ask:
     plain, chat, preprocess: see `tasks/logprob.py`. orders, shots, unknowns: see
     `tasks/choices.py`. second_reader: the model that reads what the rules leave open
     (`pipeline.second`), an alias, hub id, folder or name of the server; "" for none. ask_again:
-    also ask the model again about it. note: called with messages. progress: called with (step,
-    number done, total).
+    also ask the model again about it. like: a run whose questions are asked again (`like`), which
+    gives the fields from langs to system, and those of logprob and choices. note: called with
+    messages. progress: called with (step, number done, total).
     """
 
     model: str | None = None
@@ -91,6 +95,7 @@ class Ask:
     unknowns: bool = False
     second_reader: str = ""
     ask_again: bool = False
+    like: Run | None = None
     note: Note = quiet
     progress: Progress = quiet
 
@@ -138,8 +143,7 @@ class Asked:
     items: the statements, pairs or choices. requests: function from the open engine to the
     requests, which may depend on it. spec: function from the open engine to the fields of `Spec`
     that the task sets. judges: the judges of the replies, in the order of their columns. sampling:
-    how replies are sampled. after: called with run, engine and note at the end. pack: the content
-    of the pack's file, if it is the user's own.
+    how replies are sampled. pack: the content of the pack's file, if it is the user's own.
     """
 
     items: Sequence[Statement]
@@ -147,7 +151,6 @@ class Asked:
     spec: Callable[[Any], Mapping[str, Any]]
     judges: Sequence[Judge] = ()
     sampling: Sampling = field(default_factory=Sampling)
-    after: Callable[[Run, Any, Note], None] | None = None
     pack: bytes = b""
 
 
@@ -195,7 +198,8 @@ class Task:
     together. sampling, samples: defaults for `Ask`. paradigm: `says` or `prefers`, for tasks that
     can be compared item by item. may_differ: fields of the spec in which such runs may differ. row:
     columns that identify an item in such a comparison. rows: what one row of the outcomes is, with
-    its further columns. second: what a second reader reads.
+    its further columns. second: what a second reader reads. after: called with run, engine and note
+    at the end.
     """
 
     name: str
@@ -219,6 +223,7 @@ class Task:
     row: tuple[str, ...] = ()
     rows: columns.Unit = columns.REPLY
     second: Second | None = None
+    after: Callable[[Run, Any, Note], None] | None = None
 
     def table(self, run: Run) -> Table:
         """Return how a run of the task is shown."""
@@ -233,6 +238,9 @@ def find(name: str) -> Task:
     """
     task: Task = registry.module("tasks", name).TASK
     return task
+
+
+columns.declare(functools.partial(registry.names, "tasks"), lambda name: find(name).rows)
 
 
 @functools.cache
@@ -256,7 +264,7 @@ def run(task: str | Task, ask: Ask, opened: Callable[..., Any] | None = None) ->
     task = find(task) if isinstance(task, str) else task
     options = served(ask.engine, ask.model, dataclasses.replace(ask.options, note=ask.note))
     ask = dataclasses.replace(ask, options=options)
-    asked = task.prepare(ask)
+    asked = prepare(task, ask)
     free = task.second is not None and (not ask.decodes or "free" in ask.decodes)
     if (ask.second_reader or ask.ask_again) and not free:
         raise InputError(f"a run of {task.name} without free replies leaves nothing to read again")
@@ -281,6 +289,7 @@ def run(task: str | Task, ask: Ask, opened: Callable[..., Any] | None = None) ->
         fields = {
             **dataclasses.asdict(engine.identity),
             "statements": statements_hash(asked.items),
+            **sets.facts(ask.data, [item.source for item in asked.items]),
             "languages": languages,
             "limit": ask.limit,
             "packages": {} if recorded else versions(packages),
@@ -288,6 +297,8 @@ def run(task: str | Task, ask: Ask, opened: Callable[..., Any] | None = None) ->
             **asked.spec(engine),
         }
         spec = Spec(command=task.name, **fields)
+        if ask.like and (differs := like.apart(ask.like.spec, spec)):
+            ask.note(f"not like {ask.like.folder}: {differs}")
         folder = Path(ask.out) if ask.out else Path("runs") / folder_name(spec)
         with notebook.Run.start(folder, spec, asked.items, requests, asked.pack) as found:
             generate.ask(found, engine, asked.sampling, ask.note, ask.progress)
@@ -296,8 +307,8 @@ def run(task: str | Task, ask: Ask, opened: Callable[..., Any] | None = None) ->
             if ask.ask_again and task.second:
                 by_rules = next(j for j in asked.judges if j.name == task.second.fills)
                 second.ask_again(found, task.second, engine, by_rules, ask.progress)
-            if asked.after:
-                asked.after(found, engine, ask.note)
+            if task.after:
+                task.after(found, engine, ask.note)
     finally:
         engine.close()
     if ask.second_reader and task.second and second.left_open(found, task.second):
@@ -312,7 +323,100 @@ def planned(task: str | Task, ask: Ask) -> list[Request]:
     Raises InputError as `run` does.
     """
     task = find(task) if isinstance(task, str) else task
-    return list(task.prepare(ask).requests(None))
+    return list(prepare(task, ask).requests(None))
+
+
+# The fields of an Ask that may be given beside a run whose questions are asked again.
+_FREE = frozenset(
+    (
+        *("model", "engine", "options", "out", "by", "classifier", "second_reader", "ask_again"),
+        *("like", "note", "progress"),
+    )
+)
+
+
+def ask_like(task: str, ask: Ask, folder: Any) -> Ask:
+    """Fill an Ask with what the run in a folder asked (`pipeline.like`).
+
+    Raises InputError if it is a run of another task, or the Ask says otherwise.
+    """
+    run = Run.open(folder)
+    spec = run.spec
+    if spec.command != task:
+        cure = f"genprobe {spec.command} --like {run.folder}"
+        raise InputError(f"{run.folder}: is a run of {spec.command}; `{cure}` asks its questions")
+    sampling, unknown = like.sampled(spec, ask.sampling or find(task).sampling)
+    for one in dataclasses.fields(Ask):
+        value = getattr(ask, one.name)
+        given = value != one.default and one.name not in _FREE
+        if given and not (one.name == "sampling" and unknown):
+            raise InputError(f"{one.name}: {run.folder} says it (--like); leave it out")
+    model, options = like.whom(run, ask.model, ask.options)
+    scored = spec.decode == ("score",)
+    if unknown and not scored and ask.engine != "replay":
+        said = ", ".join(f"{name} {getattr(sampling, name):g}" for name in unknown)
+        ask.note(Caution(f"{run.folder}: does not say how replies were sampled; now: {said}"))
+    return dataclasses.replace(
+        ask,
+        model=model,
+        options=options,
+        like=run,
+        data=run.folder / "statements.jsonl",
+        langs=spec.languages,
+        probes=spec.probes,
+        decodes=tuple(dict.fromkeys(request.decode for request in run.requests())),
+        sampling=sampling,
+        samples=spec.samples,
+        seed=spec.seed,
+    )
+
+
+def prepare(task: Task, ask: Ask) -> Asked:
+    """Check an Ask: as its task does, or with the questions of the run that it is like."""
+    if ask.like is None:
+        return task.prepare(ask)
+    run, old = ask.like, ask.like.spec
+    items, asked = list(run.statements()), like.questions(run)
+    if statements_hash(items) != old.statements:
+        raise InputError(f"{run.folder}/statements.jsonl: was edited after it was asked from")
+    greedy = bool(task.judges) and not (ask.sampling or task.sampling).temperature
+    if old.samples > 1 and greedy and ask.engine != "replay":
+        raise InputError(
+            f"{old.samples} samples at temperature 0 are {old.samples} times the same reply; "
+            "raise --temperature"
+        )
+    if ask.control and ask.thinks and not old.thinking:
+        raise InputError("--thinking: the control model thinks only as its run did; leave it out")
+    names = [name for decode in ask.decodes for name in task.judges.get(decode, ())]
+    there = run.judges()  # such as a sentiment classifier that its language lacks
+    names = [name for name in dict.fromkeys(names) if not there or name in there]
+    judges = make(names, classifier=ask.classifier) if names else []
+
+    def requests(engine: Any) -> Sequence[Request]:
+        lacking = {request.probe for request in asked} - {*getattr(engine, "passes", ())}
+        if task.scores and lacking:
+            raise InputError(
+                f"{run.folder}: scored its texts by {', '.join(sorted(lacking))}, which this model "
+                f"cannot; it can {', '.join(engine.passes)}"
+            )
+        return asked
+
+    def spec(engine: Any) -> dict[str, Any]:
+        recorded = engine.identity.engine == "replay"
+        found = like.fields(old, ask.decodes, None if task.scores else ask.sampling, recorded)
+        if task.scores:
+            turn = {name: v for name, v in old.engine_args.items() if name == "turn"}
+            if turn and engine.identity.chat_template != old.chat_template:
+                raise InputError(
+                    f"{run.folder}: its texts stand in the chat template of {old.model}, and this "
+                    "model has another; ask it with --data instead"
+                )
+            found["engine_args"] = {"first": engine.first, **turn}
+        return found
+
+    own = run.folder / seal.PACK
+    pack = door.content(own) if own.exists() else b""
+    return Asked(items, requests, spec, judges, ask.sampling or task.sampling, pack)
 
 
 def chat(

@@ -79,7 +79,7 @@ def prepare(ask: Ask) -> Asked:
         turn = _turn(engine) if ask.chat else None
         return plan(items, names(engine), engine.passes, ask.context, turn)
 
-    return Asked(items, requests, spec, after=tell_unknown)
+    return Asked(items, requests, spec)
 
 
 def plan(
@@ -306,4 +306,5 @@ TASK = Task(
     may_differ=(*WHO, "probes"),
     row=("scorer", "lang", "item", "contrast"),
     rows=preferences.UNIT,
+    after=tell_unknown,
 )

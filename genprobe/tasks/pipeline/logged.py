@@ -7,7 +7,7 @@ import functools
 import hashlib
 import re
 from collections import Counter
-from collections.abc import Iterator, Mapping, Sequence
+from collections.abc import Collection, Iterator, Mapping, Sequence
 from pathlib import Path
 from typing import Any, NamedTuple
 
@@ -54,7 +54,10 @@ _SETTINGS = ("temperature", "top_p", "max_tokens")
 
 
 class _Reply(NamedTuple):
-    """A row with its statement and question. pack: the name of its pack."""
+    """A row with its statement and question.
+
+    pack: the name of its pack; worded: whether its prompt has the words of that pack.
+    """
 
     found: logs.Found
     pack: str
@@ -62,6 +65,7 @@ class _Reply(NamedTuple):
     statement: Statement
     messages: list[dict[str, str]]
     facets: Mapping[str, str]
+    worded: bool
 
 
 def keep(log: logs.Log, folder: Path, note: Note) -> list[Run]:
@@ -75,7 +79,7 @@ def keep(log: logs.Log, folder: Path, note: Note) -> list[Run]:
     if log.told:
         note(log.told)
     problems = Problems(log.name)
-    made = _Statements()
+    made = _Statements(named=not log.harness)
     parts: dict[tuple[str, str], list[_Reply]] = {}
     for count, found in enumerate(opened(log, problems, note), 1):
         if count > limit("rows"):
@@ -123,9 +127,13 @@ def _name(key: tuple[str, str], others: Sequence[tuple[str, str]]) -> str:
 
 
 class _Statements:
-    """Makes the statements of rows; the same sentence is one statement, built-in ones are known."""
+    """Makes the statements of rows; the same sentence is one statement, built-in ones are known.
 
-    def __init__(self) -> None:
+    named: the column `statement` names the statement; in a log it may be the name of a task.
+    """
+
+    def __init__(self, named: bool) -> None:
+        self.named = named
         # id, language -> one for each role and pair
         self.made: dict[tuple[str, str], list[Statement]] = {}
         self.types: dict[tuple[str, ...], set[str]] = {}  # of bias, by id, language, role, pair
@@ -170,13 +178,17 @@ class _Statements:
             messages,
             {n: cell_text(row.get(n)) for n in FACETS}
             | ({"wording": whose.wording, "order": whose.order} if whose else {}),
+            whose is not None,
         )
 
     def _statement(
         self, found: logs.Found, lang: str, prompt: str, asked: logs.Question | None
     ) -> Statement:
         row = found.row
-        text = cell_text(row.get("text")) or (asked.text if asked else "") or prompt
+        given = cell_text(row.get("statement") or row.get("item"))
+        said = cell_text(row.get("text")) or (asked.text if asked else "")
+        said = said or (given if self.named and " " in given else "")
+        text = said or prompt
         data = row.get("data")
         about = {**(data if isinstance(data, Mapping) else {}), **row}
         about = {name: value for name, value in about.items() if name not in _OF_REPLIES}
@@ -185,7 +197,6 @@ class _Statements:
             about["role"] = role
         elif role and role not in _OF_CHATS:
             self.roles.add(role)
-        given = cell_text(row.get("statement") or row.get("item"))
         about |= {"text": text or given or "(unknown)", "id": "" if " " in given else given}
         for line in (text, *text.splitlines()) if asked else ():  # beside it, words of a template
             if known := _builtin().get((lang, line)):
@@ -193,7 +204,9 @@ class _Statements:
                 break
         made = statements.of_row(about, lang, found.where, found.number, LOG, Notes())
         before = self.made.setdefault((made.id, lang), [made])
-        if before[0].text != made.text:  # the name of something else, such as of a task
+        if self.named and given and not said:  # all that is known of its text are its prompts
+            made = dataclasses.replace(made, text=before[0].text)
+        elif before[0].text != made.text:  # the name of something else, such as of a task
             made = dataclasses.replace(made, id=digest([lang, made.text], 12))
             before = self.made.setdefault((made.id, lang), [made])
         # A sentence can be the original in one pair, and the contrast in another.
@@ -266,7 +279,7 @@ def _written(log: logs.Log, folder: Path, key: tuple[str, str], replies: Sequenc
     known = {(one.statement.id, one.statement.lang): one.statement for one in replies}
     about = [known[item] for item in items]
     languages = tuple(dict.fromkeys(one.lang for one in about))
-    own, packed = _pack(pack, languages)
+    own, packed = _pack(pack, languages, {one.statement.lang for one in replies if one.worded})
     vary = _varying(replies)
     of = [{name: one.facets[name] for name in vary if one.facets[name]} for one in replies]
     samples = _samples(replies)
@@ -369,17 +382,23 @@ def _samples(replies: Sequence[_Reply]) -> list[int]:
     return samples
 
 
-def _pack(name: str, languages: Sequence[str]) -> tuple[bytes, dict[str, Any]]:
-    """Return the content of a pack of questions of one's own, and what the spec says of a pack."""
+def _pack(
+    name: str, languages: Sequence[str], worded: Collection[str]
+) -> tuple[bytes, dict[str, Any]]:
+    """Return the content of a pack of questions of one's own, and what the spec says of a pack.
+
+    worded: the languages in which something was asked in the words of the pack.
+    """
     codes = list(dict.fromkeys(map(packs.first_of, languages)))
     if name != _OWN:
         pack = packs.load_pack(name)
-        hashes = {code: pack.hashes[code] for code in codes if code in pack.hashes}
+        own = {packs.first_of(lang) for lang in worded} & pack.hashes.keys()
+        hashes = {code: pack.hashes[code] for code in codes if code in own}
         return b"", {"pack": pack.id, "pack_hashes": hashes}
     tables = "".join(f'\n[{code}.question]\ntext = "{{input}}"\n' for code in codes)
-    own = (_ASKED + tables).encode()
-    hashes = dict.fromkeys(codes, hashlib.sha256(own).hexdigest()[:12])
-    return own, {"pack": f"{_OWN}@1", "pack_hashes": hashes}
+    content = (_ASKED + tables).encode()
+    hashes = dict.fromkeys(codes, hashlib.sha256(content).hexdigest()[:12])
+    return content, {"pack": f"{_OWN}@1", "pack_hashes": hashes}
 
 
 def _single(replies: Sequence[_Reply], name: str) -> Any:
