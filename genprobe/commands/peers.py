@@ -38,11 +38,11 @@ def command(harness: str, langs: tuple[str, ...], data: str, out: Path | None) -
     Inspect needs no files: it finds the task where genprobe is installed. Install genprobe in the
     environment of the harness; it brings no torch.
     """
-    from genprobe import harnesses
     from genprobe.files import disk
+    from genprobe.harnesses import questions
 
     data = data if data == "builtin" else str(Path(data).resolve())
-    rows = harnesses.asked(langs, data)
+    rows = questions.asked(langs, data)
     folder = out or Path("peers", harness)
     with disk.writing(folder):
         folder.mkdir(parents=True, exist_ok=True)

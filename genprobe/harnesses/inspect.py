@@ -14,10 +14,9 @@ from inspect_ai.model import GenerateConfig
 from inspect_ai.scorer import Metric, SampleScore, Score, Scorer, Target, metric, scorer
 from inspect_ai.solver import TaskState, generate
 
-from genprobe import harnesses
 from genprobe._version import __version__
-from genprobe.logs import every_answer
-from genprobe.tasks.yesno import TASK
+
+# Inspect imports this module for other tasks, too: what takes a second is imported when it is used.
 
 
 @task
@@ -27,7 +26,10 @@ def yesno(lang: Any, data: str = "builtin", probe: Any = ()) -> Task:
     lang: a language or several, such as kk,ru. data: `builtin` or a file of statements. probe:
     questions of the pack, all if empty.
     """
-    rows = harnesses.asked(lang, data, probe)
+    from genprobe.harnesses import questions
+    from genprobe.tasks.yesno import TASK
+
+    rows = questions.asked(lang, data, probe)
     how = TASK.sampling
     return Task(
         dataset=[Sample(id=row["id"], input=row["prompt"], metadata=row) for row in rows],
@@ -46,9 +48,11 @@ def table() -> Metric:
     """Count all replies, as `genprobe score`: values, ends of their intervals, and what counted."""
 
     def count(scores: list[SampleScore]) -> dict[str, float]:
+        from genprobe.harnesses import questions
+
         rows = [one.score.metadata for one in scores if one.score.metadata]
         found: dict[str, float] = {}
-        for name, cell in (harnesses.cells(rows) if rows else {}).items():
+        for name, cell in (questions.cells(rows) if rows else {}).items():
             parts = {"": cell.value, "_low": cell.low, "_high": cell.high, "_n": cell.n}
             found |= {f"{name}{of}": value for of, value in parts.items() if value is not None}
         return found
@@ -60,10 +64,15 @@ def table() -> Metric:
 def read() -> Scorer:
     """Read a reply by the judges of `genprobe yesno`."""
 
-    async def score(state: TaskState, target: Target) -> Score:
-        # As the log of this sample will be read.
-        [reply, *_] = every_answer(state.output.model_dump())
-        found = harnesses.read(state.metadata, reply | {"sample": state.epoch - 1})
+    async def score(state: TaskState, target: Target) -> Score | None:
+        from genprobe.harnesses import questions
+        from genprobe.logs.inspect import replies_of  # as the log of this sample will be read
+
+        try:
+            [reply, *_] = replies_of(state.output.model_dump())
+        except (LookupError, TypeError):
+            return None  # there is no reply
+        found = questions.read(state.metadata, reply | {"sample": state.epoch - 1})
         return Score(
             value=found["answer"],
             answer=found["answer"],

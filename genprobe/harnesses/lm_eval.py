@@ -13,11 +13,11 @@ from collections.abc import Callable, Iterable, Sequence
 from pathlib import Path
 from typing import Any
 
-from genprobe import harnesses
 from genprobe._version import __version__
 from genprobe.files import disk
 from genprobe.files.cells import cell_text
 from genprobe.files.rows import Row
+from genprobe.harnesses import questions
 from genprobe.records import canonical, digest
 from genprobe.tasks.yesno import TASK
 
@@ -60,8 +60,8 @@ def write(folder: Path, rows: Sequence[Row], data: str) -> None:
 @functools.cache
 def _measures() -> tuple[str, ...]:
     """Return the names of the cells of a table: those that a few replies fill."""
-    rows = harnesses.asked("en")[:12]
-    return tuple(harnesses.cells([harnesses.read(row, {"response": _REPLY}) for row in rows]))
+    rows = questions.asked("en")[:12]
+    return tuple(questions.cells([questions.read(row, {"response": _REPLY}) for row in rows]))
 
 
 class Label(str):
@@ -77,19 +77,19 @@ def docs(lang: str, data: str = "builtin", **_: Any) -> dict[str, Any]:
     """
     from datasets import Dataset
 
-    rows = harnesses.asked(lang, data)
-    names = dict.fromkeys(name for row in rows for name in row)
-    texts = {n: n != "valid_in" and any(isinstance(row.get(n), str) for row in rows) for n in names}
-    return {
-        "test": Dataset.from_dict(
-            {n: [cell_text(row.get(n)) if texts[n] else row.get(n) for row in rows] for n in names}
-        )
-    }
+    rows = questions.asked(lang, data)
+    columns: dict[str, list[Any]] = {}
+    for name in dict.fromkeys(name for row in rows for name in row):
+        cells = [row.get(name) for row in rows]
+        kinds = {type(cell) for cell in cells if cell is not None}
+        alike = (len(kinds) < 2 and kinds <= {str, int, float, bool}) or name == "valid_in"
+        columns[name] = cells if alike else [cell_text(cell) for cell in cells]
+    return {"test": Dataset.from_dict(columns)}
 
 
 def process_results(doc: Row, results: Sequence[str]) -> dict[str, Label]:
     """Read a reply; every measure gets it, and counts those that are its own."""
-    found = harnesses.read(doc, {"response": results[0]})
+    found = questions.read(doc, {"response": results[0]})
     label = Label(found["answer"])
     label.row = found
     return dict.fromkeys(_measures(), label)
@@ -116,6 +116,6 @@ def _values(rows: list[Row]) -> dict[str, float]:
         _counted.clear()
         _counted[key] = {
             name: math.nan if one.value is None else one.value
-            for name, one in harnesses.cells(rows).items()
+            for name, one in questions.cells(rows).items()
         }
     return _counted[key]

@@ -9,21 +9,32 @@ https://www.promptfoo.dev/docs/configuration/expected-outputs/python
 from __future__ import annotations
 
 import json
+import re
 import sys
 from collections.abc import Mapping, Sequence
 from pathlib import Path
 from typing import Any
 
-from genprobe import harnesses
+from genprobe.errors import InputError
 from genprobe.files import disk
 from genprobe.files.rows import Row
+from genprobe.harnesses import questions
 from genprobe.resources import packs
 
 _ASSERTION = f"from {__name__} import get_assert  # noqa: F401\n"
+# What promptfoo does not take as it is, wherever it stands.
+_READ = re.compile(r"\{[{%#]|^(file|package)://")
 
 
 def write(folder: Path, rows: Sequence[Row], data: str) -> None:
     """Write a configuration with a test for each row of `asked`, but without a provider."""
+    for row in rows:
+        for value in row.values():
+            if isinstance(value, str) and (found := _READ.search(value)):
+                raise InputError(
+                    f"statement {row['statement']!r}: promptfoo would read {found[0]!r} as a "
+                    "template or a file; leave the statement out"
+                )
     config = {
         "description": f"genprobe yesno, {Path(data).name}",
         "prompts": ["{{prompt}}"],
@@ -46,7 +57,7 @@ def get_assert(output: Any, context: Mapping[str, Any]) -> dict[str, Any]:
     """
     row = context["vars"]
     text = output if isinstance(output, str) else json.dumps(output)
-    found = harnesses.read(row, {"response": text}, ["yesno"])
+    found = questions.read(row, {"response": text}, ["yesno"])
     probe, answer = packs.load_pack().probes[row["probe"]], found["answer"]
     clear = answer in packs.ANSWERS
     named = {one: float(answer == one) for one in (*packs.ANSWERS, "ambiguous")}

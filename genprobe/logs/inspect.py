@@ -90,11 +90,9 @@ def _rows(sample: dict[str, Any], model: str, settings: dict[str, Any]) -> Itera
     epoch = sample.get("epoch")
     place = epoch - 1 if isinstance(epoch, int) and epoch > 0 else 0
     try:
-        choices = [one | {"finish_reason": one.get("stop_reason")} for one in output["choices"]]
-        replies = every_answer({"choices": choices}, place)
+        replies = replies_of(output, place)
         for one in replies:
-            finish = one["finish"]
-            one |= {"response": whole(one["response"]), "finish": _FINISH.get(finish, finish)}
+            one["response"] = whole(one["response"])
     except (LookupError, TypeError, AttributeError):
         error = table_of(sample, "error").get("message") or output.get("error") or "no reply"
         replies = [{"error": str(error)[:200]}]
@@ -117,6 +115,13 @@ def _rows(sample: dict[str, Any], model: str, settings: dict[str, Any]) -> Itera
     }
     for at, reply in enumerate(replies):
         yield row | reply | (scored if not at else {})
+
+
+def replies_of(output: Any, sample: int = 0) -> list[Row]:
+    """Return the replies in the output of a model. Raises as `every_answer`."""
+    choices = [one | {"finish_reason": one.get("stop_reason")} for one in output["choices"]]
+    found = every_answer({"choices": choices}, sample)
+    return [one | {"finish": _FINISH.get(one["finish"], one["finish"])} for one in found]
 
 
 def _replies_in(messages: list[Any]) -> list[int]:
