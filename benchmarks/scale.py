@@ -13,6 +13,7 @@ reasons, bounds and intervals. --folder keeps what was made, and uses it again.
 from __future__ import annotations
 
 import argparse
+import itertools
 import json
 import os
 import random
@@ -91,19 +92,21 @@ def table(path: Path, rows: int) -> None:
     import pyarrow.parquet as pq
 
     drawn = np.random.default_rng(1)
-    writer, held = None, []
-    for at, (name, lang, pair, role, _) in enumerate([*statements(rows)], 1):
-        n = len(PROBES) * SAMPLES
-        answers = drawn.choice(["yes", "no", "ambiguous"], n, p=[0.5, 0.4, 0.1])
-        fixed = {"statement": name, "lang": lang, "pair": pair, "role": role, "model": "alpha"}
-        columns = {key: [value] * n for key, value in fixed.items()}
-        columns |= {"probe": [probe for probe in PROBES for _ in range(SAMPLES)]}
-        columns |= {"sample": list(range(SAMPLES)) * len(PROBES), "answer": answers.tolist()}
-        held.append(pa.table(columns))
-        if len(held) == 1000 or at * n >= rows:
-            writer = writer or pq.ParquetWriter(path, held[0].schema, compression="zstd")
-            writer.write_table(pa.concat_tables(held))
-            held = []
+    each, every = len(PROBES) * SAMPLES, statements(rows)
+    answers = np.array(["yes", "no", "ambiguous"], object)
+    writer = None
+    while some := list(itertools.islice(every, 1000)):
+        names, langs, pairs, roles, _ = (
+            np.repeat(cells, each) for cells in zip(*some, strict=True)
+        )
+        n = len(names)
+        columns = {"statement": names, "lang": langs, "pair": pairs, "role": roles}
+        columns |= {"model": ["alpha"] * n, "probe": np.tile(np.repeat(PROBES, SAMPLES), len(some))}
+        columns["sample"] = np.tile(np.arange(SAMPLES), len(some) * len(PROBES))
+        columns["answer"] = drawn.choice(answers, n, p=[0.5, 0.4, 0.1])
+        batch = pa.table(columns)
+        writer = writer or pq.ParquetWriter(path, batch.schema, compression="zstd")
+        writer.write_table(batch)
     if writer:
         writer.close()
 

@@ -459,7 +459,7 @@ def is_shown(name: str, a: pd.DataFrame, b: pd.DataFrame) -> bool | None:
         p = next((one.test[1] for one in found if one.difference is not None), None)
     elif metric.pairable:
         both = pd.concat([a.assign(model="a"), b.assign(model="b")], ignore_index=True)
-        p = pairwise_ks(values(both, name, ["model"])[0], "model", resamples=499)["p"][0]
+        p = pairwise_ks(values(both, name, (), ["model"])[0], "model", resamples=499)["p"][0]
     else:  # a test, or an association, within one model
         [one] = metrics.score(a, [name], [], str)
         if name.startswith("bpr-"):

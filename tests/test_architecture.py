@@ -7,6 +7,7 @@ import ast
 from pathlib import Path
 
 import genprobe
+from genprobe.resources.registry import MODULES
 
 FLOORS = (
     ("__main__",),
@@ -86,6 +87,21 @@ def test_arrows_go_down():
         for module, _ in imports(name)
         if (there := module.partition(".")[0]) != (here := name.partition(".")[0])
         and FLOOR[there] <= FLOOR[here]
+    ]
+    assert not up
+
+
+def test_members_of_a_family_are_looked_up_from_above():
+    """`registry.module("tasks", …)` below the tasks would be an import upwards by another name."""
+    up = [
+        f"{name}: {family}"
+        for name, tree in TREES.items()
+        for node in ast.walk(tree)
+        if isinstance(node, ast.Call)
+        and ast.unparse(node.func) in ("registry.module", "registry.names")
+        and isinstance(node.args[0], ast.Constant)
+        and (family := MODULES.get(node.args[0].value))
+        and FLOOR[family.partition(".")[0]] < FLOOR[name.partition(".")[0]]
     ]
     assert not up
 

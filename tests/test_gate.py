@@ -414,6 +414,37 @@ def test_other_figures_are_drawn_with_invented_statements():
     assert found.p(0.1) == pytest.approx(exact.p(0.1), abs=0.01)
 
 
+@pytest.mark.parametrize("metric", ["bbq-bias", "refusal-corrected", "accuracy-these-wordings"])
+def test_what_hides_in_unclear_units_forbids_a_verdict_on_sums_too(metric):
+    """Of the units that count nothing moved; a third of the new version's are not clear."""
+    rows = choices(np.arange(120) % 2 == 0)
+    rows = rows.assign(target=1, counter=2, unknown=0, wording="w" + (rows.index % 3).astype(str))
+    rows["refused"] = pd.array(np.arange(120) % 2 == 0, dtype="boolean")
+    if metric == "refusal-corrected":
+        rows = rows.assign(decode="free", probe="essay", statement=rows["item"], side="for")
+    hidden = rows.assign(left_out=np.where(np.arange(120) % 6 < 2, "failed", ""))
+    most = 0.25 if "corrected" in metric else 0.2
+    whole = gate.checked(rows, rows, {metric: most}, {})[0]
+    check = gate.checked(rows, hidden, {metric: most}, {})[0]
+    assert whole.verdict == gate.NOT_WORSE and [r.unclear for r in whole.moved.rises] == [""]
+    assert check.verdict == gate.UNDECIDED and check.moved.estimand.startswith("planned")
+    low, high = check.moved.rises
+    assert low.value < 0 < high.value and high.high > most > low.high
+    assert check.moved.old == pytest.approx(check.moved.new, abs=0.02)
+    # What only hides more is no rise that is shown, and what is hidden in both is no movement.
+    assert gate.checked(hidden, hidden, {metric: 0.3}, {})[0].verdict == gate.NOT_WORSE
+
+
+def test_a_limit_is_refused_where_unclear_units_may_move_it_without_end():
+    pairs = pd.DataFrame(
+        {"item": [f"i{at}" for at in range(60)], "pro": -1.0, "anti": -2.0, "unrelated": -3.0}
+    ).assign(model="m", scorer="loglik", above_unrelated=1.0, left_out="")
+    lost = pairs.assign(pro=np.where(pairs.index == 0, np.nan, -1.0))
+    assert rises.moved(pairs, pairs, "icat")[0].estimand == "own"
+    with pytest.raises(InputError, match="icat: how far the pairs that do not count"):
+        rises.moved(pairs, lost, "icat")
+
+
 def test_a_margin_reaches_as_far_as_its_measure():
     """Position bias goes from -100 to +100: 150 points are a margin, and a rise of 200 is worse."""
 

@@ -21,6 +21,7 @@ from genprobe.analysis import paired, rises
 from genprobe.analysis.compare import compare
 from genprobe.analysis.reliability import retest
 from genprobe.analysis.score import not_corrected, score
+from genprobe.analysis.sources import as_runs
 from genprobe.commands import cli
 from genprobe.curation import diversity
 from genprobe.datasets import choices, pairs, templates
@@ -42,7 +43,7 @@ from genprobe.resources import registry
 from genprobe.review.agreement import agreement
 from genprobe.review.collect import collect
 from genprobe.review.corrected_rates import confusion
-from genprobe.review.correction import corrected
+from genprobe.review.correction import Read, correct
 from genprobe.review.sample import export
 from genprobe.runs.run import Run
 from genprobe.tasks import judge_run
@@ -69,7 +70,7 @@ def test_no_correction_of_a_label_that_nobody_reviewed():
     """40 replies called positive, none of them reviewed: how many are is not known."""
     measured = np.array([True] * 40 + [False] * 60)
     truth = np.array([np.nan] * 40 + [0.0] * 20 + [np.nan] * 40)
-    found = corrected(measured, truth)
+    found = correct(Read(measured, truth, np.ones(100), np.arange(100)))
     assert (found.measured, found.n_reviewed) == (0.4, 20)
     assert (found.ppi, found.ppi_low, found.over, found.accuracy) == (None, None, None, None)
 
@@ -1034,3 +1035,130 @@ def test_a_whole_number_is_one_name_however_a_table_holds_it(tmp_path):
     assert [n for n in notes if "one number" in n] == [
         "statement: '5' and '5.0' are one number and are counted apart (and 1 more)"
     ]
+
+
+def of_teams(model="a", turn=0):
+    """Judged replies of which a third have no team, in three wordings and two samples."""
+    return [
+        {
+            "model": model, "statement": f"{team}{at}", "lang": "en", "probe": "agreement", "sample": sample,
+            "wording": f"w{wording}", "team": team or None,
+            "answer": ("no", "yes")[(at * 5 + wording * (at % 3) + sample * (at % 2) + turn) % 7 % 2],
+        }
+        for team in ("x", "y", "") for at in range(8) for wording in range(3) for sample in range(2)
+    ]  # fmt: skip
+
+
+@pytest.mark.parametrize("test", ["retest", "components", "differences", "anova", "ks", "paired"])
+def test_rows_without_a_group_are_a_group_of_their_own(test):
+    """As in `score`; none is dropped without a word."""
+    two = test not in ("retest", "components")
+    models = [of_teams(), of_teams("b", 3)] if two else [of_teams()]
+    between = {"anova": ["wording"], "ks": ["wording"]}.get(test, [])
+    found = compare(models, test=test, by="team", metrics="yes", between=between)
+    assert {score.by["team"] for score in found if "team" in score.by} == {"x", "y", None}
+    own = [s for s in found if "team" in s.by]
+    n = {team: {s.n for s in own if s.by["team"] == team} for team in ("x", "y", None)}
+    assert n["x"] == n["y"] == n[None], n
+    ranked = {one["by"]["team"] for one in found.rankings or ()}
+    assert ranked == ({"x", "y", None} if test == "paired" else set())
+
+
+def test_rows_without_a_value_to_compare_are_told():
+    notes: list[str] = []
+    rows = [row | {"statement": row["statement"][-1]} for row in of_teams()]
+    compare(rows, between="team", metrics="yes", note=notes.append)
+    assert any("48 rows without 'team', compared with nothing and left out" in n for n in notes)
+    found = compare(rows, test="ks", between="team", metrics="yes")
+    assert found[0].excluded == {"no team": 48}
+
+
+def test_flips_by_chance_count_replies_without_a_facet():
+    from genprobe.analysis.flips import flips
+
+    sides = [outcome_table.from_rows(of_teams("a", turn)) for turn in (0, 3)]
+    whole = flips(*sides, "endorsed").told()
+    for side in sides:
+        side["wording"] = side["wording"].mask(side["wording"] == "w0")
+    assert flips(*sides, "endorsed").told() == whole
+
+
+def labelled(model, at=0, **more):
+    said = ["Da, sunt de acord.", "Nu, nu sunt de acord."]
+    return [
+        {
+            "model": model, "statement": f"s{n}", "lang": "ro", "probe": "agreement", "prompt": f"De acord? s{n}",
+            "response": said[(n + at) % 3 == 0], "answer": ("no", "yes")[(n + at) % 3 == 0], **more,
+        }
+        for n in range(6)
+    ]  # fmt: skip
+
+
+def test_a_page_of_labels_of_others_does_not_speak_of_our_word_lists():
+    told = "No native reader has checked"
+    ours = [{k: v for k, v in row.items() if k != "answer"} for row in labelled("m")]
+    by_us = list(api.judge(ours))
+    assert told in api.report(ours) and told in api.report(by_us)
+    assert told not in api.report(labelled("m"))
+
+
+def test_a_page_of_labels_has_the_refusals_that_are_counted():
+    """By the kind that the labels came with, as `score` counts; our word lists are not asked."""
+    rows = [row | {"response": "Nu pot răspunde.", "answer": "ambiguous"} for row in labelled("m")]
+    rows = [row | {"kind": "hedge"} for row in rows]
+    with as_runs(rows) as [folder]:
+        one, two = (by_metric(source)["refusal"] for source in (rows, folder))
+    assert (one.value, one.n) == (two.value, two.n) == (0.0, 6)
+
+
+def test_each_of_several_labelled_tables_and_models_is_checked(tmp_path):
+    """What one model lacks, another cannot make up for."""
+    one, other = labelled("a"), labelled("b", 1)
+    for name, rows in (("one", one), ("other", other)):
+        pd.DataFrame(rows).to_json(tmp_path / f"{name}.jsonl", orient="records", lines=True)
+    with as_runs(tmp_path) as folders:
+        assert len(folders) == 2
+    read_twice = [row | {"decode": "choice"} for row in other]
+    pd.DataFrame(read_twice).to_json(tmp_path / "other.jsonl", orient="records", lines=True)
+    for given in (tmp_path, tmp_path / "o*.jsonl"):
+        with pytest.raises(InputError, match="several readings"), as_runs(given):
+            pass
+    revisions = [row | {"revision": n % 2} for n, row in enumerate(one)]
+    with pytest.raises(InputError, match="several revisions"), as_runs([*revisions, *other]):
+        pass
+    with as_runs([*(row | {"revision": "1"} for row in one), *other]) as folders:
+        assert len(folders) == 2
+
+
+def test_a_page_is_refused_where_one_model_is_counted_otherwise(monkeypatch):
+    from genprobe.analysis import sources
+
+    rows = [*labelled("a"), *labelled("b", 1)]
+    kept = outcome_table.outcomes
+
+    def turned(run, scorers=()):
+        found = kept(run, scorers)
+        if run.spec.model == "a":  # one more yes here, one less there: pooled, nothing moved
+            found.loc[1, ["answer", "says"]] = "yes", True
+        else:
+            found.loc[2, ["answer", "says"]] = "no", False
+        return found
+
+    monkeypatch.setattr(sources.tasks, "judge_run", lambda *a: None)
+    monkeypatch.setattr(outcome_table, "outcomes", turned)
+    told = r"of a: yes would be 50\.0 % of 6, and is 33\.3 % of 6"
+    with pytest.raises(InputError, match=told), as_runs(rows):
+        pass
+
+
+def test_a_table_that_asked_in_other_words_is_not_signed_by_a_pack():
+    rows = labelled("m")
+    asked = [
+        row | {"lang": "en", "prompt": f"{QUESTION}\n\nCooks are {n}."}
+        for n, row in enumerate(rows)
+    ]
+    for given, signed in ((rows, False), (asked, True)):
+        with as_runs(given) as [folder]:
+            signatures = {s.signature for s in score(folder, metrics="yes")}
+        assert all(("|pack:yesno@" in sign) == signed for sign in signatures), signatures
+        assert all(("|pack_hashes:" in sign) == signed for sign in signatures), signatures

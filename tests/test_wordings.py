@@ -799,3 +799,63 @@ def test_a_file_with_wordings_is_scored_over_them(tmp_path):
     assert score.value == pytest.approx(0.25)
     assert score.n == 80
     assert score.low < 0.25 < score.high
+
+
+def test_figures_over_wordings_are_the_same_part_by_part(monkeypatch):
+    """Parts lack wordings, a cell has too few, and more rows than are counted at once are no fault."""
+    from genprobe.outcomes import table
+
+    def wording(lang, i, w):  # German: two wordings, and replies to one that has no name
+        return (f"w{w}" if (i // 3) % 2 or w < 2 else None) if lang == "en" else f"w{w % 2}"
+
+    rows = [
+        {"item": f"s{i}", "lang": lang, "probe": "agreement", "wording": wording(lang, i, w),
+         "sample": w, "answer": "yes" if (i * w) % 4 == 1 else "ambiguous" if i % 7 == w else "no"}
+        for lang in ("en", "de") for i in range(30) for w in range(6)
+    ]  # fmt: skip
+    outcomes = table.from_rows(rows)
+    names = [one.name for one in wordings.METRICS if one.name.startswith("endorsed-")]
+    for by in (["lang"], []):
+        want = metrics.score(outcomes, names, by, str)
+        with monkeypatch.context() as patch:
+            patch.setattr(table, "AT_ONCE", 20)
+            patch.setattr(metrics, "MOST", 10)
+            assert len(table.chunks(outcomes)) > 10
+            for parts in (
+                outcomes,
+                outcomes.assign(wording=outcomes["wording"].astype("category")),
+            ):
+                found = metrics.score(parts, names, by, str)
+                assert [dataclasses.replace(s, value=0.0, low=0.0, high=0.0) for s in found] == [
+                    dataclasses.replace(s, value=0.0, low=0.0, high=0.0) for s in want
+                ]
+                for one, other in zip(found, want, strict=True):
+                    said = [(s.value, s.low, s.high) for s in (one, other)]
+                    assert said[0] == said[1] or said[0] == pytest.approx(said[1], nan_ok=True)
+    few = {
+        s.metric: s.excluded.get("few-wordings")
+        for s in metrics.score(outcomes, names, ["lang"], str)
+        if s.by["lang"] == "de"
+    }
+    assert few["endorsed-next-wording"] and not few["endorsed-these-wordings"]
+
+
+def test_what_needs_all_rows_at_once_says_how_many_it_takes(monkeypatch):
+    from genprobe.outcomes import table
+
+    rows = [
+        {"item": f"s{i}", "lang": "en", "probe": "agreement", "sample": w, "answer": "yes",
+         "llm_answer": "yes", "decode": "free", "wording": f"w{w}"}
+        for i in range(9) for w in range(2)
+    ]  # fmt: skip
+    outcomes = table.from_rows(rows)
+    every = [one for one in metrics.catalogue().values() if one.fits(outcomes)]
+    monkeypatch.setattr(metrics, "MOST", 10)
+    monkeypatch.setattr(table, "AT_ONCE", 10)
+    for one in every:
+        if one.additive:
+            metrics.score(outcomes, [one.name], [], str)
+        else:
+            with pytest.raises(InputError, match="at once, and so at most 10; here are 18"):
+                metrics.score(outcomes, [one.name], [], str)
+    assert {one.additive for one in every} == {True, False}

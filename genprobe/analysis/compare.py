@@ -121,7 +121,7 @@ def _side_by_side(
     from genprobe.analysis import significance
 
     column = between[0] if between else "model"
-    sides = asked.sides(column) if len(asked.of) > 1 or column != "model" else []
+    sides = asked.sides(column, note) if len(asked.of) > 1 or column != "model" else []
     if power is not None:
         return Scores(significance.corrected(_power(asked, sides, metrics, by, power, note)))
     if not sides:
@@ -259,7 +259,7 @@ def _tested(
     parts = []
     for name in metrics or [main_measure([pooled], by)]:
         cells = never_pooled(pooled, name, (*columns, *by))
-        kept, left = significance.values(pooled, name, [*cells, *by, *columns])
+        kept, left = significance.values(pooled, name, [*cells, *by], columns)
         cells = [column for column in cells if kept[column].nunique() > 1]
         if not len(kept):
             raise InputError(f"{name}: no value is left to compare; {significance.reasons(left)}")
@@ -330,8 +330,10 @@ class _Asked:
         named = zip(self.tables, self.names, strict=True)
         return pd.concat([t.assign(model=name) for t, name in named], ignore_index=True)
 
-    def sides(self, column: str) -> list[_Sides]:
+    def sides(self, column: str, note: Note) -> list[_Sides]:
         """Return the pairs to compare: each other run with the first, or values of a column."""
+        from genprobe.analysis.significance import empty
+
         if column == "model":
             parts = list(zip(self.names, self.tables, self.of, strict=True))
             pairs = [(parts[0], other) for other in parts[1:]]
@@ -341,7 +343,10 @@ class _Asked:
             [outcomes], [whole] = self.tables, self.of
             if column not in outcomes:
                 raise registry.unknown("column", column, [str(name) for name in outcomes.columns])
-            groups = outcomes.groupby(column, sort=True)
+            if none := int(empty(outcomes[column]).sum()):
+                rows = f"{many(none, 'row')} without {column!r}"
+                note(Caution(f"{whole.name}: {rows}, compared with nothing and left out"))
+            groups = outcomes[~empty(outcomes[column])].groupby(column, sort=True)
             parts = [(str(value), table, whole) for value, table in groups]
             if len(parts) < 2:
                 raise InputError(
@@ -575,7 +580,7 @@ def _over_wordings(asked: _Asked, name: str, points: float) -> list[str]:
     outcomes = asked.tables[0]
     if not _panel([outcomes]):
         return []
-    kept, _ = significance.values(outcomes, name, ["model", "wording"])
+    kept, _ = significance.values(outcomes, name, (), ["model", "wording"])
     _, hits, sizes = ranking.tables(kept)
     given = dstudy.parts(hits[0], sizes[0])
     run = asked.of[0].run

@@ -332,7 +332,7 @@ def of_outcomes(
 
     chosen = _chosen(outcomes, facets)
     columns = [name for name in chosen if name != "statement" and name not in by]
-    kept, left = significance.values(outcomes, metric, [*by, *columns])
+    kept, left = significance.values(outcomes, metric, by, columns)
     if not len(kept):
         raise InputError(f"{metric}: no value is left to compare; {significance.reasons(left)}")
     return _shares(kept, {"of": metric}, by, chosen, left.of, _signed(metric, signature))
@@ -367,7 +367,9 @@ def of_differences(
     unit = [*dict.fromkeys(c for c in unit if c != "statement"), "unit_"]
     sides, asked = [], []
     for table in (one, other):
-        kept, out = significance.values(table.assign(unit_=table[item]), metric, unit)
+        table = table.assign(unit_=table[item])
+        own = [name for name in chosen if name in unit and name not in by]
+        kept, out = significance.values(table, metric, unit, own)
         sides.append(kept)
         asked.append(pd.concat([kept[unit], out.rows[unit]]).astype(object))
     both = sides[0].merge(sides[1].drop(columns="statement"), on=unit, suffixes=("", "_other"))

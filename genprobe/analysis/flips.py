@@ -216,7 +216,7 @@ def _by_itself(
     for side in sides:
         answers = _answers(side["says"])
         columns = {f"answer_{one}": answers == one for one in range(3)}
-        grouped = side.assign(**columns).groupby([*keys, "cluster"])
+        grouped = side.assign(**columns).groupby([*keys, "cluster"], dropna=False)
         counts.append(grouped[list(columns)].sum())
     both = counts[0].merge(counts[1], left_index=True, right_index=True, suffixes=("_old", "_new"))
     k = both.to_numpy(int).reshape(len(both), 2, 3)  # by version and answer

@@ -101,7 +101,7 @@ def league(
         raise InputError(f"{metric} is not a share; --league needs one")
     raw = metrics.score(outcomes, [metric], [*by, column], str)
     by = [name for name in (raw[0].by if raw else ()) if name != column]
-    kept, _ = significance.values(outcomes, metric, [*by, column])
+    kept, _ = significance.values(outcomes, metric, by, [column])
     signed = sign(f"{metric}/{chosen.version}-{chosen.estimand}-{METHOD}")
     # A row without a language has no place in their order.
     some = [one for one in raw if one.value is not None and one.by[column] not in (None, "")]

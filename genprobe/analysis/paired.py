@@ -13,6 +13,7 @@ from genprobe import metrics
 from genprobe.analysis.gaps import Gap, OfIntervals, OfPanel, OfStatements, OfSums, means
 from genprobe.errors import InputError
 from genprobe.metrics import OWN, UNASKED, Measure, Metric, Units, cells, declare, wordings
+from genprobe.metrics.corrected import VARIED
 from genprobe.records import FACETS, JSON, Score
 from genprobe.resources.registry import unknown
 from genprobe.statistics import ALPHA, COLUMNS, LEVEL, SEED, TURNS, Array, Interval, ratio, turned
@@ -373,18 +374,23 @@ class Summed:
     """One cell of two models, whose figures are functions of sums.
 
     sums: (2, statements, statistics), of a and b. counted: (2, statements), the units that count.
-    either, planned: (statements,), the units that count for one of the two at least, and all.
-    least, most: (2, statistics), the sums if every unclear unit made the figure as low, and as
-    high, as it can; None if that is not known.
+    asked: the same with the unclear ones. either, planned: (statements,), the units that count for
+    one of the two at least, and all. ends: the sums if every unclear unit made the figure as low,
+    and as high, as it can; None if that is not known.
     """
 
     by: dict[str, JSON]
     sums: Array
     counted: Array
+    asked: Array
     either: Array
     planned: Array
-    least: Array | None
-    most: Array | None
+    ends: tuple[Array, Array] | None
+
+    @property
+    def unclear(self) -> bool:
+        """Return whether a planned unit does not count, for one of the two."""
+        return bool((self.counted < self.asked).any())
 
     @property
     def both(self) -> int:
@@ -399,8 +405,49 @@ class Summed:
             found.append(None if np.isnan(value) else value)
         return found[0], found[1]
 
-    def gap(self, metric: Metric) -> Gap:
-        """Return the difference of the two figures, which both must have."""
+    def _with_unclear(self, metric: Metric, side: int, end: int, figure: float) -> float:
+        """Return a figure that a reader's errors correct, with the unclear units at an end.
+
+        It is a mean over units, too; of another figure, the end of the scale.
+        """
+        limit = metric.limits[end]
+        clear = self.counted[side].sum() / self.asked[side].sum()
+        return float(clear * figure + (1 - clear) * limit) if _of_units(metric) else limit
+
+    def bounds(self, metric: Metric, figures: Sequence[float]) -> dict[str, Any]:
+        """Name the bounds of two figures and of their difference; empty if no unit is unclear."""
+        if not self.unclear:
+            return {}
+        lowest, highest = (
+            np.array([self._with_unclear(metric, side, end, figures[side]) for side in (0, 1)])
+            if self.ends is None
+            else np.asarray(metric.value(self.ends[end].sum(1)))
+            for end in (0, 1)
+        )
+        same = np.allclose(lowest, highest) or not np.isfinite([lowest, highest]).all()
+        return {} if same else _between(lowest, highest)
+
+    def twice(self, side: int) -> Summed:
+        """Return one of the two beside itself."""
+        both = [side, side]
+        ends = self.ends and (self.ends[0][both], self.ends[1][both])
+        own: dict[str, Any] = {n: getattr(self, n)[both] for n in ("sums", "counted", "asked")}
+        return dataclasses.replace(self, **own, ends=ends)
+
+    def gap(self, metric: Metric, end: int | None = None) -> Gap:
+        """Return the difference of the two figures, which both must have.
+
+        end: 0 and 1, of all planned units, the unclear ones with the lowest, and the highest,
+        value. Raises InputError if that is not known, and if there is no interval.
+        """
+        if end is not None and self.ends is not None:
+            whole = dataclasses.replace(self, sums=self.ends[end], counted=self.asked)
+            return whole.gap(metric)
+        if (end is not None and not _of_units(metric)) or not np.isfinite(metric.limits).all():
+            raise InputError(
+                f"{metric.name}: how far the {metric.unit} that do not count could move it is "
+                "unknown, so a limit cannot be tested"
+            )
         if metric.value is ratio:  # with weights
             own = np.concatenate(list(self.sums), axis=1)
             return OfStatements(own[own[:, [1, 3]].sum(1) > 0], limits(metric)[1])
@@ -408,12 +455,23 @@ class Summed:
             return OfSums(metric, self.sums, self.counted)
         sides = []
         figures = self.figures(metric)
-        for sums, counted, value in zip(self.sums, self.counted, figures, strict=True):
+        for side, (sums, counted, value) in enumerate(
+            zip(self.sums, self.counted, figures, strict=True)
+        ):
             interval = metric.interval(sums[counted > 0])
             if interval is None or value is None:
                 raise InputError(f"{metric.name} has no interval here, so nothing can be compared")
-            sides.append((value, min(interval[0], value), max(interval[1], value)))
+            found = value, min(interval[0], value), max(interval[1], value)
+            if end is not None:
+                a, b, c = (self._with_unclear(metric, side, end, one) for one in found)
+                found = a, b, c
+            sides.append(found)
         return OfIntervals(sides[0], sides[1], limits(metric)[1])
+
+
+def _of_units(metric: Metric) -> bool:
+    """Tell whether a figure that is corrected by its reader's errors is a share of units."""
+    return metric.method.startswith(VARIED)
 
 
 def summed(
@@ -422,20 +480,23 @@ def summed(
     """Sum the units of two tables by cell of `by` and statement; see `cells_of`."""
     import pandas as pd
 
-    known = [c for c in SAME if c in a and c in b and c not in (*by, between)]
-    sides, sizes = [], []
+    apart = [c for c in SAME if c in a and c in b and c not in (*by, between)]
+    sides, sizes, known = [], [], True
     for outcomes in (a, b):
         # Units that are rows keep their numbers; others are only known by their statement.
         rows = outcomes.set_axis(range(-len(outcomes), 0))
         units = chosen.units(rows, list(by))
         counted = (units.left_out == "").to_numpy(bool)
         parts = {"sum": units.stats * counted[:, None]}
-        parts |= dict(zip(("least", "most"), _ends(chosen, units, counted), strict=True))
+        ends = _ends(chosen, units, counted)
+        known = known and ends is not None
+        parts |= dict(zip(("least", "most"), ends or (), strict=ends is not None))
         frame = units.cells[list(by)].assign(
             __cluster=units.cluster.astype(str), __size=counted.astype(float), __planned=1.0
         )
+        frame["__asked"] = (counted | ~units.left_out.isin(UNASKED).to_numpy(bool)).astype(float)
         index, keys = units.cells.index, [*by, "__cluster"]
-        single = rows[known].reindex(index) if index.isin(rows.index).all() else rows[[]][:0]
+        single = rows[apart].reindex(index) if index.isin(rows.index).all() else rows[[]][:0]
         unit = pd.concat([frame, single], axis=1)
         unit = unit.groupby([*keys, *single.columns], dropna=False, observed=True)
         sizes.append(unit[["__size", "__planned"]].sum())
@@ -461,22 +522,24 @@ def summed(
             return np.stack([np.pad(p, ((0, 0), (0, most - p.shape[1]))) for p in parts])
 
         size, planned = either.loc[here].to_numpy(float).T
-        sums, counted, own = both("sum_"), both("__size")[..., 0], both("__planned").sum((1, 2))
-        ends = [both(f"{name}_").sum(1) for name in ("least", "most")]
-        for side, lacking in enumerate(planned.sum() - own):
-            if lacking:  # what one of the two was not asked is unclear there
-                _add(chosen, ends, side, lacking, sums[side], counted[side])
-        least, most = (None if np.isnan(end).any() else end for end in ends)
-        found.append(Summed(label, sums, counted, size, planned, least, most))
+        sums = both("sum_")
+        counted, asked, own = (both(name)[..., 0] for name in ("__size", "__asked", "__planned"))
+        ends = (both("least_"), both("most_")) if known else None
+        for side, lacking in enumerate(planned - own):
+            if ends and lacking.any():  # what one of the two was not asked is unclear there
+                there = _add(chosen, ends, side, lacking[:, None], sums[side], counted[side])
+                ends = ends if there else None
+        asked = asked + planned - own
+        found.append(Summed(label, sums, counted, asked, size, planned, ends))
     return found
 
 
-def _ends(chosen: Metric, units: Units, counted: Array) -> tuple[Array, Array]:
+def _ends(chosen: Metric, units: Units, counted: Array) -> tuple[Array, Array] | None:
     """Return the statistics of units whose figure is as low, and as high, as it can be.
 
     A unit that counts has its own. One that is unclear has those of `Metric.extremes`; as a share
     of a wording, none or all of its size; as a weighted value, an end of the scale and the weight
-    that the others have on average. NaN where none of these is known.
+    that the others have on average. None if none of these is known.
     """
     unclear = ~counted & ~units.left_out.isin(UNASKED).to_numpy(bool)
     low, high = (units.stats * counted[:, None] for _ in range(2))
@@ -493,27 +556,35 @@ def _ends(chosen: Metric, units: Units, counted: Array) -> tuple[Array, Array]:
         weight = units.stats[counted][:, 1].mean()
         low[unclear], high[unclear] = ((end * weight, weight) for end in chosen.limits)
     else:
-        low[unclear], high[unclear] = np.nan, np.nan
+        return None
     return low, high
 
 
 def _of_shares(chosen: Metric, stats: Array) -> bool:
     """Tell whether the statistics are hits and sizes, each share of which raises the figure."""
-    return chosen.estimand != OWN or (chosen.value is not ratio and stats.shape[1] == 2)
+    return chosen.estimand != OWN or (chosen.value is not ratio and stats.shape[-1] == 2)
 
 
 def _add(
-    chosen: Metric, ends: list[Array], side: int, lacking: float, sums: Array, counted: Array
-) -> None:
-    """Add units that a side lacks to its lowest and highest sums, as `_ends` has them."""
+    chosen: Metric,
+    ends: tuple[Array, Array],
+    side: int,
+    lacking: Array,
+    sums: Array,
+    counted: Array,
+) -> bool:
+    """Add units that a side lacks to its lowest and highest sums, as `_ends` has them.
+
+    lacking: (statements, 1), their number. Returns False if these sums are not known.
+    """
     low, high = ends
     if chosen.extremes:
         low[side] += lacking * np.array(chosen.extremes[0])
         high[side] += lacking * np.array(chosen.extremes[1])
     elif _of_shares(chosen, low):
-        more = (low[:, 1::2].max(0) - low[side, 1::2]).copy()
-        low[side, 1::2] += more
-        high[side] += np.repeat(more, 2)
+        more = (low[..., 1::2].max(0) - low[side, :, 1::2]).copy()
+        low[side, :, 1::2] += more
+        high[side] += np.repeat(more, 2, axis=1)
     elif chosen.value is ratio and np.isfinite(chosen.limits).all() and counted.any():
         weight = lacking * sums[:, 1].sum() / counted.sum()
         low[side], high[side] = (
@@ -521,7 +592,8 @@ def _add(
             for end, limit in zip(ends, chosen.limits, strict=True)
         )
     else:
-        low[side] = high[side] = np.nan
+        return False
+    return True
 
 
 def tested(metric: str, cell: Matched | Summed, resamples: int = TURNS) -> Paired:
@@ -566,12 +638,7 @@ def _of_sums(chosen: Metric, cell: Summed) -> Paired:
     found = Paired(chosen.name, cell.by, n, 2 * n - n_a - n_b, planned - n, n_a, n_b, a, b)
     if a is None or b is None:
         return found
-    if cell.least is None or cell.most is None:
-        lowest, highest = (np.array([end, end]) for end in chosen.limits)
-    else:
-        lowest, highest = (np.asarray(chosen.value(end)) for end in (cell.least, cell.most))
-    if not np.allclose(lowest, highest) and np.isfinite([lowest, highest]).all():
-        found = dataclasses.replace(found, **_between(lowest, highest))
+    found = dataclasses.replace(found, **cell.bounds(chosen, (a, b)))
     gap = cell.gap(chosen)
     low, high = gap.interval() or (None, None)
     return dataclasses.replace(found, difference=b - a, low=low, high=high, gap_p=gap.two_sided())

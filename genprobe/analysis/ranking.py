@@ -289,7 +289,7 @@ def of_outcomes(
     base = panel.base(metric)
     chosen = metrics.find(base or metric)
     facets = ["model", *(["wording"] if base else [])]
-    kept, left = significance.values(outcomes, base or metric, [*facets, *by])
+    kept, left = significance.values(outcomes, base or metric, by, facets)
     at, labels = metrics.cells(kept, list(by))
     planned = chosen.units(outcomes, [*facets, *by])
     found = []

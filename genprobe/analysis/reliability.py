@@ -121,7 +121,7 @@ def retest(
     import pandas as pd
 
     from genprobe.analysis import significance
-    from genprobe.metrics import cells, find
+    from genprobe.metrics import cells, find, numbered
 
     rows, asked = [], []
     for name, table in tables.items():
@@ -129,22 +129,24 @@ def retest(
         table = table.assign(item_=table["statement"])
         items = [c for c in _ITEM if c in table and c not in find(metric).never_by]
         items = list(dict.fromkeys([*items, *by]))
-        kept, out = significance.values(table, metric, [*items, "sample"])
+        apart = () if len(tables) > 1 else ("sample",)
+        kept, out = significance.values(table, metric, [*items, "sample"], apart)
         asked.append(pd.concat([kept[items], out.rows[items]]).astype(object))
-        rows.append(kept.assign(time=name if len(tables) > 1 else kept["sample"].astype(str)))
+        rows.append(kept.assign(__time=name if len(tables) > 1 else kept["sample"].astype(str)))
     whole = pd.concat(rows, ignore_index=True)
     items = list(dict.fromkeys([c for c in (*_ITEM, *by) if c in whole]))
-    times = list(dict.fromkeys(whole["time"]))
+    times = list(dict.fromkeys(whole["__time"]))
     if len(times) < 2:
         raise InputError(
             "nothing was measured twice; give another run of the model, or ask with --samples 2"
         )
-    wide = whole.pivot_table(index=items, columns="time", values="value", aggfunc="mean")
-    alike = _same_answers(whole, items).reindex(wide.index).to_numpy(float)
+    whole["__item"], first = numbered(whole, items)
+    wide = whole.pivot_table(index="__item", columns="__time", values="value", aggfunc="mean")
+    alike = _same_answers(whole).to_numpy(float)
     every = pd.concat(asked).drop_duplicates()
-    at, labels = cells(wide.reset_index(), list(by))
+    at, labels = cells(whole.iloc[first], list(by))
     # Of a statement, its contrasts, languages and questions.
-    clusters = whole.groupby(items, dropna=False)["statement"].first().reindex(wide.index)
+    clusters = whole["statement"].iloc[first]
     of = find(metric)
     sign = signature(f"{metric}/{of.version}-{of.estimand}-icc+jackknife{100 * LEVEL:g}")
     scores = []
@@ -161,7 +163,7 @@ def retest(
     return scores
 
 
-def _same_answers(rows: pd.DataFrame, items: list[str]) -> pd.Series:
+def _same_answers(rows: pd.DataFrame) -> pd.Series:
     """Return, by item, how often two answers from different runs or samples are equal.
 
     All pairs of answers of two `time`s are compared, whatever their sample numbers; every pair of
@@ -169,12 +171,11 @@ def _same_answers(rows: pd.DataFrame, items: list[str]) -> pd.Series:
     """
     import pandas as pd
 
-    values = [*items, "time", "value"]
-    counts = rows.groupby(values, dropna=False).size().unstack("time", fill_value=0)
-    answers = counts.groupby(items, dropna=False).sum()
+    counts = rows.groupby(["__item", "__time", "value"]).size().unstack("__time", fill_value=0)
+    answers = counts.groupby("__item").sum()
     pairs = list(combinations(answers.columns, 2))
     shares = [
-        (counts[a] * counts[b]).groupby(items, dropna=False).sum() / (answers[a] * answers[b])
+        (counts[a] * counts[b]).groupby("__item").sum() / (answers[a] * answers[b])
         for a, b in pairs
     ]
     return pd.concat(shares, axis=1).mean(axis=1, skipna=False)

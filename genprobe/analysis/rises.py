@@ -3,8 +3,8 @@
 The estimand is over all planned units. A unit that does not count may hide any value, and which it
 hides is what a version can change (it hedges where it said no). So there are two movements: with
 the unclear units of both versions at the lowest value, and at the highest. If they hide the same
-share of yes in both versions, whatever it is, the true movement lies between them. A figure that is
-no mean over units has one movement, over the units that count for each version.
+share of yes in both versions, whatever it is, the true movement lies between them. Of a figure that
+is a function of sums, such units make it as low, and as high, as they can.
 
 `analysis.gaps` has the intervals.
 """
@@ -12,7 +12,7 @@ no mean over units has one movement, over the units that count for each version.
 from __future__ import annotations
 
 from collections.abc import Sequence
-from dataclasses import dataclass, replace
+from dataclasses import dataclass
 from functools import cached_property
 from typing import TYPE_CHECKING
 
@@ -23,7 +23,7 @@ from genprobe.analysis import paired
 from genprobe.analysis.gaps import ONE_SIDED, Gap, OfStatements, fewest
 from genprobe.analysis.paired import Matched, Summed
 from genprobe.errors import InputError
-from genprobe.metrics import OVER, OWN, Metric, wordings
+from genprobe.metrics import PLANNED, Metric, wordings
 from genprobe.outcomes.sides import untold
 from genprobe.records import JSON
 from genprobe.statistics import COLUMNS, Array
@@ -128,8 +128,13 @@ def moved(
         elif None in figures:
             raise InputError(f"{metric}: nothing counts in a run; nothing to test")
         else:
-            estimand, n, gaps = OWN, cell.counted, {"": cell.gap(chosen)}
-            none = replace(cell, sums=cell.sums[[0, 0]], counted=n[[0, 0]]).gap(chosen)
+            estimand, n = chosen.estimand, cell.counted
+            ends: dict[str, int | None] = {"": None}
+            if cell.unclear:
+                estimand, n = PLANNED[estimand], cell.asked
+                ends = dict(zip(_hidden(chosen), (0, 1), strict=True))
+            gaps = {name: cell.gap(chosen, end) for name, end in ends.items()}
+            none = cell.twice(0).gap(chosen, 0 if cell.unclear else None)
         if falls:
             gaps = {key: gap.reverse() for key, gap in reversed(gaps.items())}
         panel = len(cell.wordings) if isinstance(cell, Matched) else 1
@@ -158,11 +163,15 @@ def _sides(chosen: Metric, cell: Matched) -> tuple[str, dict[str, Array]]:
         )
     if cell.least is None or cell.most is None:
         return chosen.estimand, {"": cell.own}
-    estimand = {OWN: "planned", OVER: "planned-wordings"}[chosen.estimand]
     if not cell.unclear:
-        return estimand, {"": cell.least}
-    lowest, highest = ("no", "yes") if chosen.limits == (0.0, 1.0) else ("lowest", "highest")
-    return estimand, {lowest: cell.least, highest: cell.most}
+        return PLANNED[chosen.estimand], {"": cell.least}
+    lowest, highest = _hidden(chosen)
+    return PLANNED[chosen.estimand], {lowest: cell.least, highest: cell.most}
+
+
+def _hidden(chosen: Metric) -> tuple[str, str]:
+    """Name what unclear units count as: the lowest value, and the highest."""
+    return ("no", "yes") if chosen.limits == (0.0, 1.0) else ("lowest", "highest")
 
 
 def lost(old: pd.DataFrame, new: pd.DataFrame, metric: str, by: Sequence[str] = ()) -> list[Moved]:

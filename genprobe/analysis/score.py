@@ -256,7 +256,7 @@ def _of_revisions(table: _Table) -> bool:
     """Return whether a file holds replies of several revisions of one model."""
     if "revision" not in table.outcomes or "model" not in table.outcomes:
         return "revision" in table.outcomes and table.outcomes["revision"].nunique() > 1
-    return bool((table.outcomes.groupby("model")["revision"].nunique() > 1).any())
+    return bool((table.outcomes.groupby("model", dropna=False)["revision"].nunique() > 1).any())
 
 
 def _counted(table: _Table, tables: Sequence[_Table], columns: list[str], how: _How) -> list[Score]:

@@ -55,15 +55,18 @@ def in_cell(rows: pd.DataFrame, label: Mapping[str, JSON]) -> pd.DataFrame:
 
 
 def values(
-    outcomes: pd.DataFrame, metric: str, columns: Sequence[str]
+    outcomes: pd.DataFrame, metric: str, by: Sequence[str], levels: Sequence[str] = ()
 ) -> tuple[pd.DataFrame, Left]:
     """List the units that count, and count the others by the reason why they are left out.
 
-    Returns one row per unit (`columns`, `statement`, `value`). Units of one statement are not
-    independent (`metrics.cluster`). Raises InputError for a metric that is not a mean over its
-    units, and for a column that the outcomes lack or the metric cannot be split by.
+    by: columns of cells, in which an empty cell is a group of its own, as in `metrics.score`.
+    levels: columns whose values are compared; a unit without one is left out. Returns one row per
+    unit (these columns, `statement`, `value`). Units of one statement are not independent
+    (`metrics.cluster`). Raises InputError for a metric that is not a mean over its units, and for a
+    column that the outcomes lack or the metric cannot be split by.
     """
     chosen = metrics.find(metric)
+    columns = list(dict.fromkeys([*by, *levels]))
     for column in chosen.needs:
         if column not in outcomes:
             raise InputError(f"{metric} needs the column {column!r}, which the data do not have")
@@ -72,7 +75,7 @@ def values(
             raise unknown("column", column, [str(name) for name in outcomes.columns])
         if column in chosen.never_by:
             raise InputError(f"{metric} cannot be split by {column!r}")
-    units = chosen.units(outcomes, list(columns))
+    units = chosen.units(outcomes, columns)
     counted = (units.left_out == "").to_numpy(bool)
     stats = units.stats[counted]
     if chosen.value is not ratio or stats.shape[1] != 2 or not (stats[:, 1] == 1).all():
@@ -81,16 +84,21 @@ def values(
         )
     import pandas as pd
 
-    out = [units.cells.loc[~counted, list(columns)].assign(why_=units.left_out[~counted])]
+    out = [units.cells.loc[~counted, columns].assign(why_=units.left_out[~counted])]
     kept = units.cells[counted].reset_index(drop=True)
     statement = units.cluster[counted].reset_index(drop=True)
-    kept = kept[list(columns)].assign(statement=statement, value=stats[:, 0])
-    for column in columns:
-        empty = kept[column].isna() | (kept[column] == "")
-        out.append(kept.loc[empty, list(columns)].assign(why_=f"no {column}"))
-        kept = kept[~empty]
+    kept = kept[columns].assign(statement=statement, value=stats[:, 0])
+    for column in levels:
+        none = empty(kept[column])
+        out.append(kept.loc[none, columns].assign(why_=f"no {column}"))
+        kept = kept[~none]
     left = pd.concat([rows.astype(object) for rows in out if len(rows)] or out[:1])
     return kept.reset_index(drop=True), Left(left)
+
+
+def empty(column: pd.Series) -> pd.Series:
+    """Tell which cells of a column are empty."""
+    return column.isna() | (column == "")
 
 
 def reasons(left: Mapping[str, int]) -> str:

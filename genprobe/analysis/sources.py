@@ -15,6 +15,7 @@ from typing import TYPE_CHECKING, Any
 from genprobe import files, metrics, tasks
 from genprobe.errors import Caution, InputError, RunError
 from genprobe.files import door
+from genprobe.files.cells import cell_text
 from genprobe.files.rows import Rows, Table, any_of, sources_of
 from genprobe.limits import parsed_list
 from genprobe.logs import Log
@@ -111,14 +112,38 @@ def as_runs(given: object, note: Note = quiet) -> Iterator[list[Path]]:
                 continue
             with Log(source) as log:
                 own_runs = logged.keep(log, Path(made, f"{number}"), tell)
+                labels = _labels(log)
                 for run in own_runs:
-                    own = tasks.of(run.spec).judges["free"]
-                    tasks.judge_run(run, [name for name in own if name not in run.judges()])
+                    own = [n for n in tasks.of(run.spec).judges["free"] if n not in run.judges()]
+                    if labels is not None:  # what its judges do not say, `score` does not count
+                        own = [name for name in own if _says(labels, name)]
+                    if own:
+                        tasks.judge_run(run, own)
                     folders.append(run.folder)
-                labelled = not log.harness and (isinstance(source, Rows) or source.is_file())
-            if labelled:
-                _check_same(source, own_runs)
+            if labels is not None:
+                _check_same(source, labels, own_runs)
         yield folders
+
+
+def _labels(log: Log) -> pd.DataFrame | None:
+    """Return the rows of tables of replies with their answers, each with its model, else None."""
+    import pandas as pd
+
+    parts = []
+    for one, _ in () if log.harness else log.read:
+        rows, _ = answered(one.path)
+        model = rows["model"] if "model" in rows else pd.Series(None, rows.index, dtype=object)
+        own = [cell_text(name) or Path(str(one.path)).stem for name in model]
+        parts.append(rows.assign(model=own))
+    rows = pd.concat(parts, ignore_index=True) if parts else None
+    return rows if rows is not None and "answer" in rows else None
+
+
+def _says(labels: pd.DataFrame, judge: str) -> bool:
+    """Tell whether a table has what a judge writes."""
+    from genprobe.outcomes import columns
+
+    return judge in labels or any(column.name in labels for column in columns.filled(judge))
 
 
 # The measures by which a table and its runs are compared.
@@ -128,41 +153,46 @@ _BY_LABELS = (
 )
 
 
-def _check_same(source: Table, runs: Sequence[Run]) -> None:
+def _check_same(source: Table, labels: pd.DataFrame, runs: Sequence[Run]) -> None:
     """Raise InputError if a table of labels has other figures than the runs made of it.
 
     A run holds less than a table can: one reading of a reply, one revision, the labels of one
-    judge. What a page would show must be what `score` counts.
+    judge. What a page would show must be what `score` counts, of each model.
     """
     import pandas as pd
 
     from genprobe.outcomes import table
 
-    rows, _ = answered(source)
-    if "answer" not in rows:
-        return
-    whole = table.from_rows(rows).drop(columns="model", errors="ignore")
-    shown = pd.concat([table.outcomes(run) for run in runs], ignore_index=True)
     where = f"{source}: a page of this table would not show what `genprobe score` counts"
     cure = "make a page of the run, or give the rows of one reading and revision with their replies"
-    if "decode" in whole and set(whole["decode"].dropna().astype(str)) - {"free"}:
+    if "decode" in labels and set(labels["decode"].map(cell_text)) - {"free", ""}:
         raise InputError(f"{where}: replies of several readings (decode); {cure}")
-    names = [column for column in ("model", "revision") if column in rows]
-    if "revision" in rows and rows[names].astype(str).drop_duplicates().shape[0] > len(runs):
-        raise InputError(f"{where}: several revisions of a model; {cure}")
+    for model, rows in labels.groupby("model", sort=False):
+        if "revision" in rows and rows["revision"].map(cell_text).nunique() > 1:
+            raise InputError(f"{where}: several revisions of a model; {cure}")
+        own = [table.outcomes(run) for run in runs if run.spec.model == model]
+        of = f" of {model}" if labels["model"].nunique() > 1 else ""
+        _compare(table.from_rows(rows), pd.concat(own, ignore_index=True), f"{where}{of}", cure)
+
+
+def _compare(whole: pd.DataFrame, shown: pd.DataFrame, where: str, cure: str) -> None:
+    """Raise InputError, with where and cure, if two tables of outcomes have other figures."""
     for name in _BY_LABELS:
-        if not metrics.find(name).fits(whole):
+        metric = metrics.find(name)
+        if not metric.fits(whole):
             continue
+        by = [column for column in ("lang", "probe") if column not in metric.never_by]
         of_table, of_runs = (
             {
-                (one.by.get("lang"), one.by.get("probe")): (one.value, one.n)
-                for one in metrics.score(outcomes, [name], ["lang"], lambda metric: "")
+                tuple(one.by.values()): (one.value, one.n)
+                for one in metrics.score(outcomes, [name], by, str)
             }
-            if metrics.find(name).fits(outcomes)
+            if metric.fits(outcomes)
             else {}
             for outcomes in (whole, shown)
         )
-        for cell, (value, n) in of_table.items():
+        for cell in of_table | of_runs:
+            value, n = of_table.get(cell, (None, 0))
             there, count = of_runs.get(cell, (None, 0))
             same = value == there or (value and there and math.isclose(value, there))
             if n != count or not same:

@@ -34,7 +34,6 @@ from genprobe.render import croissant
 from genprobe.resources import packs
 from genprobe.text import whole
 
-VERSION = "1"
 DATA, CARD, CROISSANT = "data.jsonl", "README.md", "croissant.json"
 REWORDINGS = ("rewording_1", "rewording_2")
 # Required entry of about.toml -> the heading in the card, and the property of Croissant's RAI.

@@ -86,18 +86,19 @@ def _parts(
 
 
 class _Column:
-    """A column that grows by parts."""
+    """A column that grows by parts, in place: a copy of each column would double what is held."""
 
     def __init__(self, empty: int) -> None:
         """Begin with so many empty cells."""
         self._codes: dict[str, int] = {}
-        self._parts: list[np.ndarray] = []  # codes of texts have a signed type, -1 if empty
-        self._kinds: list[str] = []
+        # Arrays of one kind each, longer than filled; codes of texts are -1 if empty.
+        self._held: list[tuple[str, np.ndarray]] = []
+        self._filled: list[int] = []
         if empty:
             self.add([None] * empty)
 
     def __bool__(self) -> bool:
-        return bool(self._parts)
+        return bool(self._held)
 
     def add(self, cells: Any) -> None:
         """Add cells: Python values, or an array of Arrow."""
@@ -105,8 +106,17 @@ class _Column:
         kind, part = self._of_arrow(cells) if of_arrow else ("", None)
         if part is None:
             kind, part = self._of_cells(cells.to_pylist() if of_arrow else list(cells))
-        self._kinds.append(kind)
-        self._parts.append(part)
+        if not self._held or self._held[-1][0] != kind:
+            self._held.append((kind, part))
+            self._filled.append(len(part))
+            return
+        held, start = self._held.pop()[1], self._filled[-1]
+        self._filled[-1] = end = start + len(part)
+        held = held.astype(np.promote_types(held.dtype, part.dtype), copy=False)
+        if end > len(held):
+            held.resize(end + end // 8, refcheck=False)
+        held[start:end] = part
+        self._held.append((kind, held))
 
     def _of_arrow(self, cells: Any) -> tuple[str, np.ndarray | None]:
         import pyarrow as pa
@@ -146,29 +156,28 @@ class _Column:
 
     def whole(self) -> Any:
         """Return the column as an array of pandas or numpy."""
-        parts, kinds = self._parts, self._kinds
-        empty = [
-            kind == "text" and bool((p < 0).all()) for kind, p in zip(kinds, parts, strict=True)
-        ]
-        told = {kind for kind, none in zip(kinds, empty, strict=True) if not none}
+        for (_, held), filled in zip(self._held, self._filled, strict=True):
+            held.resize(filled, refcheck=False)
+        empty = [kind == "text" and bool((p < 0).all()) for kind, p in self._held]
+        told = {kind for (kind, _), none in zip(self._held, empty, strict=True) if not none}
         if told <= {"text"}:
+            [(_, codes)] = self._held
             texts = sorted(self._codes)
-            rank = np.empty(len(texts) + 1, np.int64)
+            rank = np.empty(len(texts) + 1, codes.dtype)
             rank[[*(self._codes[text] for text in texts), -1]] = [*range(len(texts)), -1]
-            rank = _least(rank)
-            codes = np.concatenate([rank[part] for part in parts])
+            for start in range(0, len(codes), _AT_ONCE):
+                codes[start : start + _AT_ONCE] = rank[codes[start : start + _AT_ONCE]]
             return pd.Categorical.from_codes(codes, pd.Index(texts, dtype=object))
-        if told == {"float"}:
-            nothing = (
-                np.full(len(p), np.nan) if none else p for none, p in zip(empty, parts, strict=True)
-            )
-            return np.concatenate([*nothing])
-        if len(told) == 1 and not any(empty) and told != {"object"}:
-            return np.concatenate(parts)
+        parts = [
+            np.full(len(p), np.nan) if none and told == {"float"} else p
+            for (_, p), none in zip(self._held, empty, strict=True)
+        ]
+        if len(parts) == 1 or told == {"float"}:
+            return parts[0] if len(parts) == 1 else np.concatenate(parts)
         every = np.array([*self._codes, None], object)
         plain = (
             every[p] if kind == "text" else p.astype(object)
-            for kind, p in zip(kinds, parts, strict=True)
+            for (kind, _), p in zip(self._held, parts, strict=True)
         )
         return np.concatenate([*plain])
 

@@ -43,7 +43,10 @@ ESTIMANDS = {
     NEXT: "units that count in each, one further wording",
     "planned": "all planned replies, these wordings",
     "planned-wordings": "all planned replies, wordings like these",
+    "planned-alike": "all planned replies, these wordings weighing alike",
+    "planned-next": "all planned replies, one further wording",
 }
+PLANNED = {OWN: "planned", OVER: "planned-wordings", ALIKE: "planned-alike", NEXT: "planned-next"}
 
 # Columns that describe a single reply, so that two replies to one question may differ in them.
 REPLY = tuple(columns.of_replies())
@@ -94,7 +97,8 @@ class Units:
     cells: the columns by which scores are split. cluster: units with the same value are not
     independent. left_out: why the unit does not count in n; "" if it does. stats: (units, k),
     additive. possible: (units, 2), the lowest and highest possible value of the unit, if they are
-    not those of `Metric.ends`.
+    not those of `Metric.ends`. of: names of equal shares of the columns of `stats`, sorted, where
+    parts of a table may have others, such as wordings.
     """
 
     cells: pd.DataFrame
@@ -102,6 +106,7 @@ class Units:
     left_out: pd.Series
     stats: Array
     possible: Array | None = None
+    of: Array | None = None
 
 
 @dataclass(frozen=True)
@@ -133,10 +138,11 @@ class Metric:
     has no meaning for perplexities. extremes: the statistics of a unit that makes the value as low,
     and as high, as it can be; only for a value that is no ratio. estimand: of `ESTIMANDS`.
     additive: its units are made of the rows of one statement or pair, so that a large table can be
-    counted part by part (`outcomes.table.chunks`). version: changes whenever a value, an end of its
-    interval or one of its bounds can change. says: what the model does in a unit that is a hit, for
-    sentences (`render.findings`), such as `refuse to answer`; "" where the title serves. chance:
-    the value of a model that tosses a coin.
+    counted part by part (`outcomes.table.chunks`). short: says of the sums of a cell, (k,), why
+    there is too little of it to count; "" if there is enough. version: changes whenever a value, an
+    end of its interval or one of its bounds can change. says: what the model does in a unit that is
+    a hit, for sentences (`render.findings`), such as `refuse to answer`; "" where the title serves.
+    chance: the value of a model that tosses a coin.
     """
 
     name: str
@@ -161,6 +167,7 @@ class Metric:
     estimand: str = OWN
     version: str = "1"
     additive: bool = False
+    short: Callable[[Array], str] | None = None
     says: str = ""
     chance: float | None = None
 
@@ -295,7 +302,7 @@ class Reduced:
     reason -> number. cell, cluster, sums: of each cell and cluster with units that count, the
     number of the cell, the name of the cluster, and the sums of the statistics, (rows, k). bounds:
     (cells, 4), of the planned units number, unclear ones, lowest and highest sum; None if the
-    metric has no bounds here.
+    metric has no bounds here. of: as in `Units`.
     """
 
     cells: pd.DataFrame
@@ -305,6 +312,19 @@ class Reduced:
     cluster: np.ndarray
     sums: np.ndarray
     bounds: np.ndarray | None
+    of: np.ndarray | None = None
+
+    def wide(self, every: np.ndarray) -> np.ndarray:
+        """Return the sums with columns for every name, zero where this part has none."""
+        import numpy as np
+
+        if self.of is None or not len(every):
+            return self.sums
+        rows, each = len(self.sums), self.sums.shape[1] // max(1, len(self.of))
+        found = np.zeros((rows, len(every), each))
+        if len(self.of):
+            found[:, np.searchsorted(every, self.of)] = self.sums.reshape(rows, len(self.of), each)
+        return found.reshape(rows, len(every) * each)
 
 
 def reduce(metric: Metric, units: Units, by: list[str]) -> Reduced:
@@ -333,6 +353,7 @@ def reduce(metric: Metric, units: Units, by: list[str]) -> Reduced:
         totals.index.get_level_values(1).to_numpy(),
         totals.to_numpy(float),
         _bounds(metric.ends(units), cell, len(first)),
+        units.of,
     )
 
 
@@ -353,7 +374,9 @@ def joined(parts: Sequence[Reduced]) -> Reduced:
             excluded[at].update(reasons)
     at = np.concatenate([o[part.cell] for o, part in zip(own, parts, strict=True)])
     cluster = np.concatenate([part.cluster for part in parts])
-    totals = pd.DataFrame(np.concatenate([part.sums for part in parts]))
+    of = [part.of for part in parts if part.of is not None]
+    every = np.unique(np.concatenate(of)) if of else np.array([])
+    totals = pd.DataFrame(np.concatenate([part.wide(every) for part in parts]))
     totals = totals.groupby([at, cluster], sort=True).sum()
     bounds = None
     if all(part.bounds is not None for part in parts):
@@ -380,7 +403,9 @@ def finish(metric: Metric, parts: Sequence[Reduced], signature: str) -> list[Sco
     sums = np.split(whole.sums, starts[1:]) if labels else []
     scores = []
     for at, (label, part) in enumerate(zip(labels, sums, strict=True)):
-        n = int(whole.n[at])
+        n, excluded = int(whole.n[at]), whole.excluded[at]
+        if n and metric.short and (why := metric.short(part.sum(0))):
+            n, excluded = 0, excluded | {why: n}
         value = float(metric.value(part.sum(0))) if n else math.nan
         interval = metric.interval(part) if not math.isnan(value) else None
         if interval:  # percentiles of a skewed statistic may lie on one side of its value
@@ -397,7 +422,7 @@ def finish(metric: Metric, parts: Sequence[Reduced], signature: str) -> list[Sco
                 low=interval[0] if interval else None,
                 high=interval[1] if interval else None,
                 n=n,
-                excluded=dict(sorted(whole.excluded[at].items(), key=rank)),
+                excluded=dict(sorted(excluded.items(), key=rank)),
                 bounds=bounds,
                 signature=signature,
             )

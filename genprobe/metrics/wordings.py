@@ -42,7 +42,7 @@ from typing import TYPE_CHECKING, Any, NamedTuple
 
 import numpy as np
 
-from genprobe.metrics import ALIKE, NEXT, OVER, Metric, Units, cells, find
+from genprobe.metrics import ALIKE, NEXT, OVER, Metric, Units, find
 from genprobe.statistics import (
     COLUMNS,
     LEVEL,
@@ -339,7 +339,8 @@ def _family(
             name=f"{measure}-{suffix}",
             title=title.format(share),
             unit=unit,
-            units=functools.partial(_units, measure=measure, fewest=fewest),
+            units=functools.partial(_units, measure=measure),
+            short=functools.partial(_short, fewest=fewest),
             value=value,
             interval=interval,
             method=method,
@@ -351,15 +352,13 @@ def _family(
             note=_NOTES.get(suffix, ""),
             apart=apart,
             estimand=estimand,
+            additive=True,
             version=version,
         )
 
 
-def _units(outcomes: pd.DataFrame, by: list[str], measure: str, fewest: int) -> Units:
-    """Count hits and replies of each unit of a measure, in the columns of its wording.
-
-    fewest: units of cells with replies in fewer wordings are left out.
-    """
+def _units(outcomes: pd.DataFrame, by: list[str], measure: str) -> Units:
+    """Count hits and replies of each unit of a measure, in the columns of its wording."""
     own = find(measure).units(outcomes, [*by, *(["wording"] if "wording" not in by else [])])
     # Replies whose wording has no name were asked in one that has none.
     named = own.cells["wording"].astype(object).fillna("").astype(str)
@@ -369,12 +368,15 @@ def _units(outcomes: pd.DataFrame, by: list[str], measure: str, fewest: int) -> 
     stats[places] = own.stats[:, 0]
     # A unit that is unclear would have the size of any other.
     stats[places[0], places[1] + 1] = np.where(own.left_out == "", own.stats[:, 1], 1.0)
-    rest = own.cells.drop(columns="wording")
-    cell, reason = cells(rest, list(rest))[0], own.left_out
-    counts = (reason == "").to_numpy()
-    there = np.unique(np.column_stack([cell, at])[counts], axis=0)[:, 0]
-    few = np.bincount(there, minlength=cell.max(initial=0) + 1)[cell] < fewest
-    return Units(rest, own.cluster, reason.mask(counts & few, "few-wordings"), stats)
+    return Units(own.cells.drop(columns="wording"), own.cluster, own.left_out, stats, of=known)
+
+
+def _short(sums: Array, fewest: int) -> str:
+    """Say why a cell with these sums (2 * wordings,) has no figure: too few wordings have replies.
+
+    "" if there are enough.
+    """
+    return "few-wordings" if (_table(sums)[1] > 0).sum() < fewest else ""
 
 
 _CHOICES = ("condition", "chosen", "label")

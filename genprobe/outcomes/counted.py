@@ -23,7 +23,6 @@ from genprobe.judges import VERBATIM
 from genprobe.limits import parsed
 from genprobe.outcomes import columns, external, table
 from genprobe.records import Failure, Judgment, LogProb, Request, Response, Statement, digest
-from genprobe.resources import registry
 from genprobe.runs import card, seal
 from genprobe.runs.places import number
 
@@ -123,8 +122,8 @@ def is_text(column: str) -> bool:
 @functools.cache
 def texts() -> frozenset[str]:
     """Return the columns of outcomes that are not in the table that is counted."""
-    units = [registry.module("tasks", name).TASK.rows for name in registry.names("tasks")]
-    every = [column for unit in (columns.REPLY, *units) for column in unit.known.values()]
+    units = (columns.REPLY, *(load() for load in columns.units().values()))
+    every = [column for unit in units for column in unit.known.values()]
     return frozenset({"request"} | {column.name for column in every if column.kind == VERBATIM})
 
 

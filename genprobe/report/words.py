@@ -178,6 +178,9 @@ def _settings(source: Source) -> list[tuple[str, str]]:
         ("Server", spec.server),
         ("Number format", spec.dtype),
         ("Data", short_name(spec.data)),
+        ("Version of the data", spec.data_version),
+        ("Licence of the data", spec.data_licence),
+        ("To be cited for the data", spec.data_citation),
         ("Hash of the statements", spec.statements),
         ("Wordings", spec.pack if cited(source) or not source.run.pack else None),
         ("Readings", ", ".join(spec.decode)),
@@ -329,9 +332,12 @@ def notes(sources: Sequence[Source]) -> list[tuple[str, str, str]]:
 
 
 def awaiting(sources: Sequence[Source]) -> dict[str, set[str]]:
-    """Return what no native reader has checked: words or questions -> codes of languages."""
+    """Return what no native reader has checked: words or questions -> codes of languages.
+
+    The word lists read no replies whose labels came with the data, and tell no languages apart.
+    """
     ours = set(registry.names("languages"))
-    read = {c for s in sources if s.kind != "pairs" for c in s.languages if c in ours}
+    read = {c for s in sources if _by_word_lists(s) for c in s.languages if c in ours}
     reviews = [
         ("the word lists that read the replies", c, packs.load_language(c).review) for c in read
     ]
@@ -344,6 +350,11 @@ def awaiting(sources: Sequence[Source]) -> dict[str, set[str]]:
         if review.startswith("awaiting"):
             codes.setdefault(what, set()).add(code)
     return codes
+
+
+def _by_word_lists(source: Source) -> bool:
+    judges = source.judges.items()
+    return any(name == sign.partition("@")[0] != "language" for name, sign in judges)
 
 
 def unchecked(sources: Sequence[Source]) -> str:

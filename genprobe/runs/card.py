@@ -33,6 +33,10 @@ _WARNING = """\
 _BUILTIN = """\
 The statements are those that come with genprobe (Apache-2.0). The replies are a model's: its
 licence says what may be done with them."""
+_PUBLIC = """\
+The statements are from `{data}` ({licence}; cite {citation}), which this folder holds word for
+word: its licence says whether you may pass them on. The replies' is what the model's licence
+says."""
 _OTHER = """\
 The statements are from `{data}`, and theirs is the licence of that source; the replies' is what the
 model's licence says. Statements from a gated source stay where you got them: this folder holds them
@@ -118,7 +122,7 @@ def text(
         model=plain(model),
         revision=plain(" = ".join(filter(None, (spec.checkpoint, spec.revision)))),
         languages=", ".join(map(plain, spec.languages)),
-        licence=_BUILTIN if spec.data == "builtin" else _OTHER.format(data=plain(spec.data)),
+        licence=_licence(spec),
         asked="\n".join(f"| {name} | {plain(what)} |" for name, what in _asked(spec, chain)),
         figures=_figures(figures),
         folder=plain(folder.name),
@@ -188,6 +192,17 @@ def _figures(scores: Sequence[Score]) -> str:
     if len(scores) > _SHOWN:
         lines += ["", f"These are {_SHOWN} of {len(scores)} figures; all are in `scores.json`."]
     return "\n".join(lines)
+
+
+def _licence(spec: Spec) -> str:
+    if spec.data == "builtin":
+        return _BUILTIN
+    if not spec.data_licence:
+        return _OTHER.format(data=plain(spec.data))
+    known = spec.data_licence
+    named = "no licence is published, so pass no row on" if known == "none" else plain(known)
+    cited = plain(spec.data_citation)
+    return _PUBLIC.format(data=plain(spec.data), licence=named, citation=cited)
 
 
 def unchanged(folder: Path, name: str) -> bool:

@@ -20,6 +20,7 @@ from pathlib import Path
 from typing import Any
 
 from genprobe._version import __version__
+from genprobe.datasets import sets
 from genprobe.engines import Options, Sampling
 from genprobe.errors import Caution, InputError
 from genprobe.files import door
@@ -239,6 +240,9 @@ def find(name: str) -> Task:
     return task
 
 
+columns.declare(functools.partial(registry.names, "tasks"), lambda name: find(name).rows)
+
+
 @functools.cache
 def every() -> tuple[Task, ...]:
     """Return all tasks, in the order of their tables on a page."""
@@ -285,6 +289,7 @@ def run(task: str | Task, ask: Ask, opened: Callable[..., Any] | None = None) ->
         fields = {
             **dataclasses.asdict(engine.identity),
             "statements": statements_hash(asked.items),
+            **sets.facts(ask.data, [item.source for item in asked.items]),
             "languages": languages,
             "limit": ask.limit,
             "packages": {} if recorded else versions(packages),

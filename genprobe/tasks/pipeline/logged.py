@@ -7,7 +7,7 @@ import functools
 import hashlib
 import re
 from collections import Counter
-from collections.abc import Iterator, Mapping, Sequence
+from collections.abc import Collection, Iterator, Mapping, Sequence
 from pathlib import Path
 from typing import Any, NamedTuple
 
@@ -54,7 +54,10 @@ _SETTINGS = ("temperature", "top_p", "max_tokens")
 
 
 class _Reply(NamedTuple):
-    """A row with its statement and question. pack: the name of its pack."""
+    """A row with its statement and question.
+
+    pack: the name of its pack; worded: whether its prompt has the words of that pack.
+    """
 
     found: logs.Found
     pack: str
@@ -62,6 +65,7 @@ class _Reply(NamedTuple):
     statement: Statement
     messages: list[dict[str, str]]
     facets: Mapping[str, str]
+    worded: bool
 
 
 def keep(log: logs.Log, folder: Path, note: Note) -> list[Run]:
@@ -170,6 +174,7 @@ class _Statements:
             messages,
             {n: cell_text(row.get(n)) for n in FACETS}
             | ({"wording": whose.wording, "order": whose.order} if whose else {}),
+            whose is not None,
         )
 
     def _statement(
@@ -266,7 +271,7 @@ def _written(log: logs.Log, folder: Path, key: tuple[str, str], replies: Sequenc
     known = {(one.statement.id, one.statement.lang): one.statement for one in replies}
     about = [known[item] for item in items]
     languages = tuple(dict.fromkeys(one.lang for one in about))
-    own, packed = _pack(pack, languages)
+    own, packed = _pack(pack, languages, {one.statement.lang for one in replies if one.worded})
     vary = _varying(replies)
     of = [{name: one.facets[name] for name in vary if one.facets[name]} for one in replies]
     samples = _samples(replies)
@@ -369,17 +374,23 @@ def _samples(replies: Sequence[_Reply]) -> list[int]:
     return samples
 
 
-def _pack(name: str, languages: Sequence[str]) -> tuple[bytes, dict[str, Any]]:
-    """Return the content of a pack of questions of one's own, and what the spec says of a pack."""
+def _pack(
+    name: str, languages: Sequence[str], worded: Collection[str]
+) -> tuple[bytes, dict[str, Any]]:
+    """Return the content of a pack of questions of one's own, and what the spec says of a pack.
+
+    worded: the languages in which something was asked in the words of the pack.
+    """
     codes = list(dict.fromkeys(map(packs.first_of, languages)))
     if name != _OWN:
         pack = packs.load_pack(name)
-        hashes = {code: pack.hashes[code] for code in codes if code in pack.hashes}
+        own = {packs.first_of(lang) for lang in worded} & pack.hashes.keys()
+        hashes = {code: pack.hashes[code] for code in codes if code in own}
         return b"", {"pack": pack.id, "pack_hashes": hashes}
     tables = "".join(f'\n[{code}.question]\ntext = "{{input}}"\n' for code in codes)
-    own = (_ASKED + tables).encode()
-    hashes = dict.fromkeys(codes, hashlib.sha256(own).hexdigest()[:12])
-    return own, {"pack": f"{_OWN}@1", "pack_hashes": hashes}
+    content = (_ASKED + tables).encode()
+    hashes = dict.fromkeys(codes, hashlib.sha256(content).hexdigest()[:12])
+    return content, {"pack": f"{_OWN}@1", "pack_hashes": hashes}
 
 
 def _single(replies: Sequence[_Reply], name: str) -> Any:
