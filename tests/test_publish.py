@@ -227,8 +227,11 @@ def test_the_validator_of_every_eval_ever_accepts_the_records(published):
     found = sorted(published.glob("data/*/*/*/*.json"))
     assert len(found) == 2
     for path in found:
-        report = core.validate_aggregate(path, path.relative_to(published).as_posix())
+        report = core.validate_file(path)
         assert report.valid, report.errors
+        assert core.check_path_structure(path.relative_to(published).as_posix()) == []
+        record = json.loads(path.read_text())
+        assert core.check_score_metadata(record) == core.check_model_deployment(record) == []
 
 
 def test_the_records_of_every_eval_ever_hold_the_figures(published):

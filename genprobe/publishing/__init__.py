@@ -84,7 +84,7 @@ def publish(
         for run in opened:
             gated = copies.gated(run)
             if gated and "texts" not in hidden:
-                note(Caution(f"{run.folder}: {gated} is gated: its texts are left out"))
+                note(Caution(f"{run.folder}: {gated}: its texts are left out"))
             parts = sorted({*hidden, "texts"} if gated else {*hidden})
             place = made / RUNS / _free(made / RUNS, run.folder.name)
             about["runs"].append(copies.copy(run, place, parts))

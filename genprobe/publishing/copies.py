@@ -30,10 +30,10 @@ HIDDEN = "hidden"
 
 
 def gated(run: Run) -> str:
-    """Return the source of a run's data if it is gated: whoever reads it must ask its owners."""
+    """Say why the texts of a run's data may not be passed on; "" if nothing is known against it."""
     if run.spec.data == "shades" or any(shades.REPO in one.source for one in run.statements()):
-        return shades.REPO
-    return ""
+        return f"{shades.REPO} is gated"
+    return f"{run.spec.data} has no licence" if run.spec.data_licence == "none" else ""
 
 
 def copy(run: Run, place: Path, hide: list[str]) -> dict[str, Any]:

@@ -24,6 +24,7 @@ _COMMIT = re.compile(r"[0-9a-f]{40}")
 _KEPT = (
     *("pack", "pack_hashes", "data", "probes", "decode", "temperature", "top_p", "max_tokens"),
     *("seed", "samples", "limit", "wordings", "personas", "instruct", "system"),
+    *("data_version", "data_licence", "data_citation"),
 )
 
 
