@@ -65,6 +65,7 @@ if TYPE_CHECKING:  # for editors and type checkers; `_PUBLIC` says the same
     from genprobe.errors import GenprobeError
     from genprobe.files.rows import Rows
     from genprobe.lint import lint
+    from genprobe.publishing import publish
     from genprobe.records import Failure, Judgment, Request, Response, Score, Statement
     from genprobe.render.notebook import Run
     from genprobe.render.scores import Scores
@@ -72,6 +73,7 @@ if TYPE_CHECKING:  # for editors and type checkers; `_PUBLIC` says the same
     from genprobe.review.collect import collect as review_import
     from genprobe.review.sample import export as review_export
     from genprobe.selftest import run as selftest
+    from genprobe.tasks.pipeline.reread import rejudge
 
 __all__ = [
     "Failure",
@@ -116,7 +118,9 @@ __all__ = [
     "list_names",
     "logprob",
     "merge",
+    "publish",
     "read",
+    "rejudge",
     "report",
     "reproduce",
     "review_agreement",
@@ -139,10 +143,12 @@ _PUBLIC = {
     "logprob": "api.logprob",
     "read": "api.read",
     "judge": "api.judge",
+    "rejudge": "tasks.pipeline.reread.rejudge",
     "score": "analysis.score.score",
     "compare": "api.compare",
     "gate": "api.gate",
     "report": "api.report",
+    "publish": "publishing.publish",
     "audit": "audits.audit.audit",
     "audit_series": "audits.series.series",
     "review_export": "review.sample.export",

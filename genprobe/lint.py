@@ -14,7 +14,7 @@ from collections.abc import Callable, Iterator
 from pathlib import Path
 from typing import Any, NamedTuple
 
-from genprobe import text
+from genprobe import metrics, text
 from genprobe.curation import augment, collect, extract, lexicon, validate
 from genprobe.datasets import choices, frames, identities, phrasing, sets, templates
 from genprobe.errors import InputError
@@ -159,6 +159,14 @@ def _file(path: Path) -> Iterator[Finding]:
             review = str(inputs.read_toml(path).get("review", ""))
             if folder in ("extraction", "lexicon") and review.startswith("awaiting"):
                 yield Finding("warning", str(path), "awaits a native reader")
+            if folder == page.FAMILY and path.stem != page.ENGLISH:
+                words = page.read(path)
+                for name in metrics.catalogue():
+                    if not words.measure(name):
+                        message = (
+                            f"'metrics.{name}' is missing: what is {name!r}, in this language?"
+                        )
+                        yield Finding("error", str(path), message)
             if folder == "lexicon":
                 for message in lexicon.lacking(lexicon.read(path)):
                     yield Finding("warning", str(path), message)

@@ -11,6 +11,7 @@ from pathlib import Path
 import pytest
 from click.testing import CliRunner
 
+import genprobe
 from genprobe.commands import cli
 from genprobe.curation import diversity, document, extract, tables, validate
 from genprobe.datasets import pairs, statements
@@ -400,7 +401,7 @@ def answer(paths, say):
         for row in rows:
             for at, word in zip(asked, say(annotator, row[1]), strict=True):
                 row[at] = word
-        rows[0][start] = "26-35"
+        rows[0][start:] = ["26-35"][: len(head) - start] + rows[0][start + 1 :]
         with path.open("w", encoding="utf-8-sig", newline="") as file:
             csv.writer(file, delimiter=";").writerows([head, *rows])
 
@@ -435,6 +436,97 @@ def test_five_of_seven_from_sheets_to_what_is_kept(pair_table, tmp_path):
     assert {"fleiss-kappa", "krippendorff-alpha", "self-agreement"} <= scores
 
 
+def test_people_of_two_exports_all_have_their_votes(pair_table, tmp_path):
+    """Every export called its people 1, 2, …: those of the second were taken for the first's."""
+    votes = []
+    for at, (people, word) in enumerate(((3, "yes"), (4, "no"))):
+        out = tmp_path / f"w{at}.csv"
+        *sheets, _, key = validate.export(pair_table, out, annotators=people, repeats=0)
+        answer(sheets, lambda *_, word=word: [word])
+        votes.append(tmp_path / f"v{at}.csv")
+        run("validate", "import", *sheets, "--key", key, "-o", votes[-1], "-q")
+    done = validate.keep(pair_table, votes, rule=">50%")
+    assert done.counts == {"left out": 20}
+    assert done.rows[0]["votes"] == {"bias": {"no": 4, "yes": 3}}
+    # The sheets of one export are not read by the key of another.
+    _, problems = validate.collect(sheets, tmp_path / "w0-key.json")
+    assert any("is not a row of the export" in line for line in problems)
+
+
+def test_votes_count_for_the_texts_that_people_were_shown(pair_table, tmp_path):
+    """Two edits were silent: of a cell of the sheet, and of the table after the export."""
+    *sheets, _, key = validate.export(pair_table, tmp_path / "s.csv", annotators=2, repeats=0)
+    answer(sheets, lambda *_: ["yes"])
+    text = sheets[0].read_text(encoding="utf-8-sig")
+    assert "Bakers hum tune 3." in text
+    sheets[0].write_text(text.replace("Bakers hum tune 3.", "Cooks hum tune 3."), "utf-8-sig")
+    votes, problems = validate.collect(sheets, key)
+    assert len(votes) == 39 and len(problems) == 1 and "was changed; not counted" in problems[0]
+    source = write(tmp_path / "v.csv", votes)
+    edited = [row | ({"pro": "Cooks rest."} if row["id"] == "p5" else {}) for row in PAIRS]
+    table = write(tmp_path / "t.csv", edited[::-1])
+    done = validate.keep(table, [source], rule="1/1")
+    assert done.changed == ["p5"] and done.counts == {"kept": 19, "left out": 1}
+    told: list[str] = []
+    genprobe.dataset_validate_keep(table, source, rule="1/1", note=told.append)
+    assert any("votes on 1 item that" in line and "another text" in line for line in told)
+    with pytest.raises(InputError, match="'p5' is not as annotators were shown it"):
+        validate.keep(write(tmp_path / "o.csv", edited[5:6]), [source], rule="1/1")
+
+
+def test_the_members_of_a_group_keep_the_numbers_of_the_sheet(tmp_path):
+    """Sorted anew, another member was taken out of its group."""
+    texts = ("cold", "chilly", "not warm", "icy")
+    rows = [
+        {"id": f"a{n}", "lang": "en", "group": "g1", "attribute": text, "medoid": n == 0}
+        for n, text in enumerate(texts)
+    ]
+    source = write(tmp_path / "g.csv", rows)
+    asked = "afristereo-groups"
+    *sheets, _, key = validate.export(source, tmp_path / "s.csv", asked, annotators=3, repeats=0)
+    answer(sheets, lambda *_: ["yes", "2"])
+    votes, _ = validate.collect(sheets, key)
+    votes_file = write(tmp_path / "v.csv", votes)
+    out = [r["id"] for r in validate.keep(source, [votes_file], asked).rows if r["group"] != "g1"]
+    assert out == ["a2"]
+    other = write(tmp_path / "o.csv", [rows[0], rows[3], rows[1], rows[2]])
+    with pytest.raises(InputError, match="'g1' is not as annotators were shown it"):
+        validate.keep(other, [votes_file], asked)
+
+
+def test_a_person_who_names_two_errors_has_one_vote(tmp_path):
+    own = tmp_path / "own.toml"
+    own.write_text(
+        'title = "x"\nsource = "x"\nreview = "x"\nunit = "sentence"\nrule = ">50%"\nabout = []\n'
+        '[questions.errors]\nkind = "many"\nkeep = ["none"]\n[questions.errors.text]\nen = "Errors?"'
+        "\n[questions.errors.answers]\n"
+        + "".join(f'{word} = ["{word}"]\n' for word in ("none", "lexical", "structural")),
+        "utf-8",
+    )
+    source = write(tmp_path / "t.csv", [{"id": "a", "lang": "en", "text": "Bakers hum."}])
+    votes = [
+        {"item": "a", "rater": rater, "question": "errors", "label": label}
+        for rater, label in zip("abc", ("none", "none", "lexical; structural"), strict=True)
+    ]
+    given = [write(tmp_path / "v.csv", votes)]
+    (row,) = validate.keep(source, given, str(own)).rows
+    assert row["kept"] and row["votes"]["errors"] == {"lexical": 1, "none": 2, "structural": 1}
+    assert validate.keep(source, given, str(own), "1/4").rows[0]["why"] == "errors: 3 of 4 votes"
+
+
+def test_one_name_in_two_tables_of_votes_is_not_taken_for_one_person(pair_table, tmp_path):
+    votes = [
+        write(tmp_path / f"{label}.csv", [{"item": "p1", "rater": "1", "label": label}])
+        for label in ("yes", "no")
+    ]
+    with pytest.raises(InputError, match=r"no.csv: '1' votes on 'p1', as in .*yes.csv; write two"):
+        validate.keep(pair_table, votes, rule=">50%")
+    assert validate.keep(pair_table, votes[:1] * 2, rule=">50%").counts["kept"] == 1
+    again = [{"item": "p1", "rater": "1", "label": "no", "repeat": "1"}]
+    write(votes[1], again)
+    assert validate.keep(pair_table, votes, rule=">50%").counts["kept"] == 1
+
+
 def test_the_card_counts_what_was_left_out_before(pair_table, tmp_path):
     votes = [{"item": f"p{n}", "rater": r, "question": "bias", "label": "no" if n < 3 else "yes"}
              for n in range(20) for r in "ab"]  # fmt: skip
@@ -451,6 +543,34 @@ def test_the_card_counts_what_was_left_out_before(pair_table, tmp_path):
         assert left == line
         croissant = (tmp_path / table.stem / "croissant.json").read_text("utf-8")
         assert "left out: 3 (" in croissant
+
+
+def test_the_card_counts_what_several_rounds_and_batches_left_out(tmp_path):
+    def judged(ids, out, *more, no=()):
+        table = ids if isinstance(ids, Path) else write(tmp_path / f"{out}-t.csv", [
+            {"id": name, "lang": "en", "text": f"Bakers hum {name}."} for name in ids
+        ])  # fmt: skip
+        names = [row["id"] for row in read_rows(table)]
+        votes = [{"item": i, "rater": r, "label": "no" if i in no else "yes"}
+                 for i in names for r in "ab"]  # fmt: skip
+        votes = write(tmp_path / f"{out}-v.csv", votes)
+        asked = ("--questions", "pbbq", "--rule", "2/2", "-q", *more, "-o", tmp_path / out)
+        run("validate", "keep", table, "--votes", votes, *asked)
+        return tmp_path / out
+
+    def left(table):
+        run("document", table, "--about", about(tmp_path), "-o", tmp_path / "card", "-q")
+        card = (tmp_path / "card" / "README.md").read_text("utf-8")
+        return card.split("## What was left out\n\n")[1].split("\n\n")[0].split("\n")
+
+    one, two = judged("abc", "one.csv", no="a"), judged("def", "two.csv", no="d")
+    joined = write(tmp_path / "j.csv", [*read_rows(one), *read_rows(two)])
+    assert left(joined) == ["- 2: not confirmed by annotators (rule 2/2)"]
+    again = judged(one, "again.csv", "--all", no="b")
+    assert left(again) == [
+        "- 1: label: 0 of 2 for it",
+        "- 1: not confirmed by annotators (rule 2/2)",
+    ]
 
 
 def test_what_is_wrong_in_a_sheet_is_said_and_the_rest_counts(pair_table, tmp_path):

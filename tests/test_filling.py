@@ -483,6 +483,15 @@ def test_originals_and_contrasts_share_a_pair_and_load_everywhere(tmp_path):
     assert again.read_bytes() == out.read_bytes()
 
 
+def test_a_template_that_stands_there_twice_makes_one_pair(tmp_path):
+    row = {"lang": "en", "template": "[PLACEHOLDER] cook at home.", "prototypical": "Women"}
+    rows = [row | {"counter": "Men"}] * 3 + [row | {"counter": "Boys"}]
+    source = write(tmp_path / "t.csv", rows)
+    made, _, findings = fill.run(source)
+    assert len({one["pair"] for one in made}) == 2
+    assert sum("the same pairs as an earlier row; left out" in f.message for f in findings) == 2
+
+
 def test_two_of_a_category_change_places():
     found = list(
         fill._filled(

@@ -107,6 +107,8 @@ def test_what_is_odd_is_told(tmp_path):
     without = [{k: v for k, v in PAIR.items() if k != "pair"}] * 2
     found, notes = pairs.load(save(tmp_path, without))
     assert len({(s.id, s.lang) for s in found}) == 4 and "counted again: 1 (row 2)" in notes[0]
+    other = save(tmp_path, [PAIR, PAIR | {"pair": "y"}])
+    assert any("under another id: 1 (row 2)" in line for line in pairs.load(other)[1])
     _, notes = pairs.load(save(tmp_path, [PAIR | {"anti": "Men run."}]))
     assert "the same sentence twice" in notes[0]
     assert "no pair in kk; there is en" in refused(save(tmp_path, [PAIR]), ["kk"])

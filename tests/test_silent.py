@@ -1162,3 +1162,16 @@ def test_a_table_that_asked_in_other_words_is_not_signed_by_a_pack():
             signatures = {s.signature for s in score(folder, metrics="yes")}
         assert all(("|pack:yesno@" in sign) == signed for sign in signatures), signatures
         assert all(("|pack_hashes:" in sign) == signed for sign in signatures), signatures
+
+
+def test_the_price_of_asking_again_and_of_a_second_reader_is_told():
+    from genprobe.analysis import forecast
+    from genprobe.engines import Options
+
+    def told(**more):
+        ask = tasks.Ask(model="m", options=Options(base_url="http://localhost:9/v1"), **more)
+        return forecast._cost(forecast.price("1,2"), 100, 100, 4, ask, 0)
+
+    assert "not clear" not in told() and "second reader" not in told()
+    assert "replies that are not clear are asked again" in told(ask_again=True)
+    assert "costs a second reader, too" in told(second_reader="x")

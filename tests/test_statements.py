@@ -11,7 +11,7 @@ from pathlib import Path
 import pytest
 
 from genprobe.datasets import shades, statements
-from genprobe.errors import InputError
+from genprobe.errors import Caution, InputError
 from genprobe.files import write_rows
 from genprobe.resources import packs, registry
 from genprobe.text import normalise, plain_phrases, tokens
@@ -35,6 +35,17 @@ def refused(source, langs=None):
         statements.load(source, langs)
     assert "\n" not in str(error.value)
     return str(error.value)
+
+
+def test_a_text_under_several_ids_is_told(tmp_path):
+    rows = [
+        {"id": f"s{n}", "lang": "en", "text": f"Librarians are quiet {n % 2}."} for n in range(5)
+    ]
+    found, notes = statements.load(save(tmp_path, rows), None)
+    (line,) = [note for note in notes if isinstance(note, Caution)]
+    assert len(found) == 5
+    assert "3 statements (rows 3, 4, 5) have the text of an earlier row" in line
+    assert statements.load(save(tmp_path, rows[:2]), None)[1] == []
 
 
 # --- the built-in statements
@@ -195,7 +206,7 @@ def test_notes(tmp_path):
     rows = [
         {**PLAIN[1], "valid_in": "en tlh"},
         {**PLAIN[0], "pair": "p2", "valid_in": "tlh"},
-        {**PLAIN[1], "id": "3", "pair": "", "valid_in": ""},
+        {**PLAIN[1], "id": "3", "text": "Drummers rest.", "pair": "", "valid_in": ""},
     ]
     loaded, notes = statements.load(save(tmp_path, rows, "a.csv"))
     assert len(loaded) == 3

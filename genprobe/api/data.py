@@ -75,6 +75,11 @@ def dataset_validate_keep(
     for label, count in done.odd.items():
         what = f"{many(count, 'vote')} {label!r}, which is no answer to the question"
         note(Caution(f"{what}: counted as a vote, and not for the row"))
+    if done.changed:
+        what = (
+            f"{many(len(done.changed), 'item')} that {table} has with another text than was shown"
+        )
+        note(Caution(f"votes on {what}, such as {done.changed[0]!r}: not counted"))
     if done.unknown:
         note(f"votes on {many(len(done.unknown), 'item')} that {table} does not have, left out")
     return Validated(Rows(rows), scores)

@@ -38,6 +38,7 @@ from genprobe.files import Row
 from genprobe.files.cells import cell_json, cell_list, cell_text
 from genprobe.files.rows import Table
 from genprobe.linguistics import articles
+from genprobe.records import digest
 from genprobe.resources import registry
 
 VERSION = "1"
@@ -82,6 +83,7 @@ def run(
         made, findings = contexts.run(source, rows, how.lang, how.limit, how.seed)
         return made, tables.columns(made, ("history",)), findings
     made, findings = [], []
+    seen: set[str] = set()
     names: Counter[str] = Counter()
     for one in _templates(source, rows, there, how, findings):
         found = _pairs(one, source, findings)
@@ -96,7 +98,15 @@ def run(
         step = f"fill/{VERSION}|lexicon:{one.words.name}@{one.words.hash or 'none'}"
         step += f"|limit:{how.limit}-s{how.seed}" if how.limit else ""
         history = tables.history([one.row], step, name)
-        made += _statements(name, one.words.lang, one.row, found, history)
+        own = list(_statements(name, one.words.lang, one.row, found, history))
+        bare = ("id", "pair", tables.HISTORY)
+        print_ = digest([{k: v for k, v in row.items() if k not in bare} for row in own])
+        if print_ in seen:  # asked again, it would count as another pair
+            where = f"{source}, row {one.number}"
+            findings.append(Finding("warning", where, "the same pairs as an earlier row; left out"))
+        else:
+            made += own
+        seen |= {print_} if own else set()
     if not made:
         raise InputError(f"{source}: no template can be filled")
     rest = [name for name in tables.columns(made)[:-1] if name not in STATEMENT]

@@ -42,7 +42,7 @@ FOLDER = "validation"
 UNITS = ("pair", "sentence", "group")
 KINDS = ("one", "many", "members", "free")
 MODELS = ("dawid-skene", "glad")
-VOTES = ("item", "rater", "question", "label", "text", "lang", "repeat")
+VOTES = ("item", "rater", "question", "label", "text", "lang", "repeat", "shown")
 JOINED = "; "  # between several labels of one answer
 COLUMNS = ("votes", "kept", "why")
 _PAIRS = (
@@ -418,6 +418,17 @@ def export(
         "source": Path(str(source)).name,
         "row": _name_in(guide, "row"),
     }
+    # People of two exports are not taken for one another, nor the sheets of one for the other's.
+    told = [
+        out.stem,
+        name,
+        annotators,
+        each,
+        repeats,
+        seed,
+        [_prints(item, questions) for item in found],
+    ]
+    stamp = digest(told, 6)
     codes: dict[str, dict[str, Any]] = {}
     for n, (path, mine) in enumerate(zip(paths, dealt, strict=True), 1):
         drawn = random.Random(f"sheet {seed} {n}")
@@ -428,11 +439,12 @@ def export(
         blank = [""] * (len(questions.questions) + len(questions.about))
         lines = [heads]
         for place, item in enumerate(shown):
-            code = digest([seed, n, place, item.name], 10)
-            codes[code] = {"item": item.name, "lang": item.lang, "rater": str(n)}
-            codes[code] |= {"repeat": place >= len(mine), "shown": _prints(item)}
+            code = digest([stamp, n, place, item.name], 10)
+            codes[code] = {"item": item.name, "lang": item.lang, "rater": f"{stamp}-{n}"}
             asked = [_asked(questions, item, lang)] if own else []
-            texts = map(sheets.show, _padded(item, questions))
+            texts = [sheets.show(text) for text in _padded(item, questions)]
+            codes[code] |= {"repeat": place >= len(mine), "shown": _prints(item, questions)}
+            codes[code] |= {"cells": [sheets.fingerprint(text) for text in texts]}
             lines.append([code, *texts, *asked, *blank])
         first = len(heads) - len(blank)
         kinds = enumerate(questions.questions.values(), first)
@@ -469,8 +481,12 @@ def _padded(item: Item, questions: Questions) -> tuple[str, ...]:
     return (item.texts[0], "\n".join(others))
 
 
-def _prints(item: Item) -> str:
-    return digest(list(item.texts), 12)
+def _prints(item: Item, questions: Questions) -> str:
+    """Hash the texts of an item; the order of contrasts does not count, that of members does."""
+    others = list(map(sheets.fingerprint, item.texts[1:]))
+    if questions.unit != "group":
+        others.sort()
+    return digest([sheets.fingerprint(item.texts[0]), *others], 12)
 
 
 def _asked(questions: Questions, item: Item, lang: str) -> str:
@@ -488,14 +504,18 @@ def _head(questions: Questions, guide: Guide, lang: str, own: bool) -> list[str]
 
     own: rows have questions of their own, by their domain.
     """
-    texts = ["sentence"] if questions.unit == "sentence" else ["first", "second"]
-    heads = [_name_in(guide, name) for name in ("row", *texts, *(["asked"] if own else []))]
+    shown = _shown(questions)
+    heads = [_name_in(guide, name) for name in ("row", *shown, *(["asked"] if own else []))]
     asked = [
         f"{name}: {question.text.get(lang) or question.text['en']}"
         for name, question in questions.questions.items()
     ]
     about = [_about(name, questions.choices.get(name, {}), guide, lang) for name in questions.about]
     return [*heads, *asked, *about]
+
+
+def _shown(questions: Questions) -> tuple[str, ...]:
+    return ("sentence",) if questions.unit == "sentence" else ("first", "second")
 
 
 def _name_in(guide: Guide, name: str) -> str:
@@ -519,9 +539,9 @@ def collect(paths: Sequence[str | Path], key: str | Path) -> tuple[list[Row], li
     What annotators say about themselves is taken from the first row in which they say it.
 
     paths: the sheets, as any spreadsheet saved them. key: the key file of the export. Returns the
-    votes (`item, rater, question, label, …`; what was written freely is in `text`), and a line on
-    each cell that cannot be used. Raises InputError for files that are not such sheets, or not the
-    key.
+    votes (`item, rater, question, label, …`; what was written freely is in `text`, and `shown` is a
+    hash of the texts that were judged), and a line on each cell that cannot be used. Raises
+    InputError for files that are not such sheets, or not the key.
     """
     try:
         known = parsed(packs.read_text(Path(key)))
@@ -531,9 +551,9 @@ def collect(paths: Sequence[str | Path], key: str | Path) -> tuple[list[Row], li
         if not fits(codes, dict[str, dict[str, Any]]) or not isinstance(known["hash"], str):
             raise TypeError
         for row in codes.values():
-            if not all(isinstance(row[name], str) for name in ("item", "rater", "lang")):
+            if not all(isinstance(row[name], str) for name in ("item", "rater", "lang", "shown")):
                 raise TypeError
-            if type(row["repeat"]) not in (bool, int):
+            if type(row["repeat"]) not in (bool, int) or not fits(row["cells"], list[str]):
                 raise TypeError
     except (ValueError, KeyError, TypeError) as error:
         raise InputError(f"{key}: is not the key of an export ({error})") from None
@@ -550,7 +570,9 @@ def collect(paths: Sequence[str | Path], key: str | Path) -> tuple[list[Row], li
             for at, head in enumerate(sheet.heads)
         }
         lacks = [
-            name for name in ("row", *questions.questions) if sheets.head_key(name) not in place
+            name
+            for name in ("row", *_shown(questions), *questions.questions)
+            if sheets.head_key(name) not in place
         ]
         if lacks:
             raise InputError(f"{path}: no column {lacks[0]!r}; is this a sheet of the export?")
@@ -569,6 +591,10 @@ def collect(paths: Sequence[str | Path], key: str | Path) -> tuple[list[Row], li
                 problems.append(f"{where}: this row is also in {seen[code]}")
                 continue
             seen[code] = str(path)
+            texts = [cells[place[sheets.head_key(name)]] for name in _shown(questions)]
+            if [sheets.fingerprint(text) for text in texts] != row["cells"]:
+                problems.append(f"{where}: the text of {code!r} was changed; not counted")
+                continue
             for name, question in questions.questions.items():
                 said = _cell(cells, place, name)
                 label = question.read(said) if said else ""
@@ -578,7 +604,8 @@ def collect(paths: Sequence[str | Path], key: str | Path) -> tuple[list[Row], li
                 vote = {"item": row["item"], "rater": row["rater"], "question": name}
                 vote |= {"label": "" if free else label or ""}
                 vote |= {"text": said if free else ""} if writing else {}
-                votes.append(vote | {"lang": row["lang"], "repeat": int(row["repeat"])} | about)
+                vote |= {"lang": row["lang"], "repeat": int(row["repeat"]), "shown": row["shown"]}
+                votes.append(vote | about)
     missing = [code for code in codes if code not in seen]
     if missing:
         problems.append(f"{len(missing)} of {len(codes)} rows are missing")
@@ -644,16 +671,17 @@ class Kept:
 
     rows: all rows, with `votes`, `kept` (yes or no) and `why` (the reason if not kept). columns: of
     these rows. counts: number of items by outcome. unknown: items that have votes but are not in
-    the table. foreign: questions with votes that are not in the file of questions; `yes` counts as
-    a vote to keep. odd: labels that are no answer to their question, with their number of votes.
-    more: question -> number of items for which several people wrote a text, of which the first is
-    taken.
+    the table. changed: items whose annotators were shown another text; those votes do not count.
+    foreign: questions with votes that are not in the file of questions; `yes` counts as a vote to
+    keep. odd: labels that are no answer to their question, with their number of votes. more:
+    question -> number of items for which several people wrote a text, of which the first is taken.
     """
 
     rows: list[Row]
     columns: list[str]
     counts: dict[str, int]
     unknown: list[str]
+    changed: list[str]
     foreign: list[str]
     odd: dict[str, int]
     more: dict[str, int]
@@ -685,9 +713,14 @@ def keep(
     questions = load(name)
     decide = Rule.parse(rule or questions.rule, "--rule")
     rows, found = items(source, questions.unit, lang)
-    usable, unknown = _usable(votes, rows, found)
+    usable, unknown, changed = _usable(votes, rows, found, questions)
     texts = _written(votes, questions, found)
     where = ", ".join(map(str, votes))
+    if changed and (questions.unit == "group" or not usable):
+        raise InputError(
+            f"{source}: {changed[0]!r} is not as annotators were shown it; give the table that was "
+            "exported, its rows in that order"
+        )
     if not usable and not texts:
         raise InputError(f"{where}: no vote on an item of {source}")
     ballots.need_distinct((vote["rater"] for vote in usable), where)
@@ -695,12 +728,16 @@ def keep(
     usable = [vote for vote in usable if vote["question"] not in free]
     usable = _answers(usable, questions, where) if usable else []
     counted: dict[str, dict[str, Counter[str]]] = defaultdict(lambda: defaultdict(Counter))
+    passed: dict[str, dict[str, Counter[bool]]] = defaultdict(lambda: defaultdict(Counter))
     raters: dict[str, set[str]] = defaultdict(set)
     for vote in usable:
-        many = vote["question"] in questions.questions
-        many = many and questions.questions[vote["question"]].kind != "one"
+        known = questions.questions.get(vote["question"])
+        many = known is not None and known.kind != "one"
         labels = vote["label"].split(JOINED) if many else [vote["label"]]
         counted[vote["item"]][vote["question"]].update(labels)
+        # One vote a person, however many labels it has: for the row if all of them are.
+        right = set(labels) <= {*(known.keep if known else ("yes",))}
+        passed[vote["item"]][vote["question"]][right] += 1
         raters[vote["item"]].add(vote["rater"])
     asked = list(dict.fromkeys(vote["question"] for vote in usable))
     models = {
@@ -715,7 +752,7 @@ def keep(
     group = questions.unit == "group"
     rows = [row | ({"votes": {}, "kept": True, "why": ""} if group else {}) for row in rows]
     for item in found:
-        why = _reasons(counted[item.name], asked, questions, decide)
+        why = _reasons(passed[item.name], asked, questions, decide)
         wrote = {name: texts[item.name, name] for name in free if (item.name, name) in texts}
         why += [f"{q}: nobody wrote it" for q in free if free[q].needed and q not in wrote]
         dissolved = "dissolved" if group else "left out"
@@ -736,7 +773,9 @@ def keep(
         if group:
             _regroup(rows, item, questions, counted[item.name], len(raters[item.name]), bool(why))
     if left:  # for the card, which has only the rows that are kept
-        told = f"{step}|{tables.LEFT}{left}"
+        # Two tables that pass the same step are joined with the number of each.
+        own = digest([[item.name, _prints(item, questions)] for item in found], 6)
+        told = f"{step}|of:{own}|{tables.LEFT}{left}"
         rows = [
             row | {tables.HISTORY: [told if line == step else line for line in row[tables.HISTORY]]}
             if tables.HISTORY in row
@@ -746,14 +785,15 @@ def keep(
     extra = [f"{q}_model{end}" for q in models for end in ("", "_p")]
     columns = tables.columns(rows, [*free, *COLUMNS, *extra])
     foreign = [q for q in asked if q not in questions.questions]
-    known = {q: set(one.answers.values()) for q, one in questions.questions.items()}
+    answers = {q: set(one.answers.values()) for q, one in questions.questions.items()}
     odd = Counter(
         v["label"]
         for v in usable
-        if known.get(v["question"]) and not set(v["label"].split(JOINED)) <= known[v["question"]]
+        if answers.get(v["question"])
+        and not set(v["label"].split(JOINED)) <= answers[v["question"]]
     )
     several = Counter(name for (_, name), those in texts.items() if len(those) > 1)
-    return Kept(rows, columns, dict(counts), unknown, foreign, odd, dict(several))
+    return Kept(rows, columns, dict(counts), unknown, changed, foreign, odd, dict(several))
 
 
 def _written(
@@ -761,13 +801,16 @@ def _written(
 ) -> dict[tuple[str, str], list[str]]:
     """Collect the texts that people wrote: (item, question) -> texts, each once."""
     free = {name for name, question in questions.questions.items() if question.kind == "free"}
-    named = {item.name for item in found}
+    named = {item.name: _prints(item, questions) for item in found}
     texts: dict[tuple[str, str], list[str]] = defaultdict(list)
     for path in votes if free else ():
         for _, row in tables.read(path):
             item, question = cell_text(row.get("item")), cell_text(row.get("question"))
             text = cell_text(row.get("text")) or cell_text(row.get("label"))
-            if question in free and item in named and text and text not in texts[item, question]:
+            shown = cell_text(row.get("shown")) or named.get(item)
+            if question not in free or item not in named or shown != named[item]:
+                continue
+            if text and text not in texts[item, question]:
                 texts[item, question].append(text)
     return {key: those for key, those in texts.items() if those}
 
@@ -819,7 +862,7 @@ def meant(question: str, label: str, name: str = "") -> str:
 
 
 def _reasons(
-    counted: Mapping[str, Counter[str]], asked: Sequence[str], questions: Questions, rule: Rule
+    passed: Mapping[str, Counter[bool]], asked: Sequence[str], questions: Questions, rule: Rule
 ) -> list[str]:
     """List why an item is not kept: one reason for each question on which its votes do not pass."""
     why = []
@@ -827,10 +870,8 @@ def _reasons(
         known = questions.questions.get(name)
         if known is not None and not known.keep:
             continue
-        one = counted.get(name, Counter())
-        kept, reason = rule.decide(
-            sum(one[label] for label in (known.keep if known else ("yes",))), one.total()
-        )
+        one = passed.get(name, Counter())
+        kept, reason = rule.decide(one[True], one.total())
         if not kept:
             why.append(f"{name}: {reason}")
     return why
@@ -869,20 +910,28 @@ def _answers(votes: list[Row], questions: Questions, where: str) -> list[Row]:
 
 
 def _usable(
-    votes: Sequence[str | Table], rows: Sequence[Row], found: Sequence[Item]
-) -> tuple[list[Row], list[str]]:
-    """Read each rater's first vote on items of the table, and list voted items not in the table."""
-    named = {item.name for item in found}
+    votes: Sequence[str | Table],
+    rows: Sequence[Row],
+    found: Sequence[Item],
+    questions: Questions,
+) -> tuple[list[Row], list[str], list[str]]:
+    """Read each rater's first vote on items of the table.
+
+    Also list voted items that are not in the table, and those that are not as they were shown.
+    """
+    named = {item.name: _prints(item, questions) for item in found}
     # Votes from other tools may name an item by the id of one of its rows.
     by_row = {rows[at]["id"]: item.name for item in found for at in item.rows}
-    usable, unknown = [], []
+    usable, unknown, changed = [], [], []
     for vote in read_votes(votes):
         item = vote["item"] if vote["item"] in named else by_row.get(vote["item"])
         if item is None:
             unknown.append(vote["item"])
+        elif vote["shown"] not in ("", named[item]):
+            changed.append(item)
         elif vote["label"] and not vote["repeat"]:
             usable.append(vote | {"item": item})
-    return usable, list(dict.fromkeys(unknown))
+    return usable, list(dict.fromkeys(unknown)), list(dict.fromkeys(changed))
 
 
 def need_votes(source: str | Table, votes: Sequence[str | Table]) -> None:
@@ -895,20 +944,31 @@ def need_votes(source: str | Table, votes: Sequence[str | Table]) -> None:
 
 
 def read_votes(paths: Sequence[str | Table]) -> Iterable[Row]:
-    """Yield votes from tables in long form: item, rater, question (or `label`), label, repeat."""
-    seen: set[tuple[str, str, str]] = set()
-    for path in paths:
-        for row in ballots.read(path, tables.read(path)):
+    """Yield votes from tables in long form: item, rater, question (or `label`), label, repeat.
+
+    Raises InputError if somebody votes on one item in two tables, and it is not marked as a repeat:
+    it may be another person of the same name.
+    """
+    seen: dict[tuple[str, str, str], object] = {}
+    for path in dict.fromkeys(paths):
+        there = tables.read(path)
+        for row, (_, cells) in zip(ballots.read(path, there), there, strict=True):
             key = (row["item"], row["reviewer"], row["question"])
             again = row["again"] or key in seen
+            if seen.get(key, path) is not path and not row["again"]:
+                raise InputError(
+                    f"{path}: {key[1]!r} votes on {key[0]!r}, as in {seen[key]}; write two people "
+                    "in two ways, or mark one person's second vote in a column 'repeat' (1)"
+                )
             if row["answer"]:
-                seen.add(key)
+                seen.setdefault(key, path)
             yield {
                 "item": row["item"],
                 "rater": row["reviewer"],
                 "question": row["question"],
                 "label": row["answer"],
                 "repeat": again,
+                "shown": cell_text(cells.get("shown")),
             }
 
 

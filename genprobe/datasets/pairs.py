@@ -317,6 +317,7 @@ def _table(
     found: list[Statement] = []
     languages: list[str] = []
     guessed: dict[str, list[str]] = {}  # language that was assumed -> its sentences
+    texts: dict[tuple[str, ...], str] = {}  # of a pair, and its language -> its name
     rows: dict[tuple[str, str], list[int]] = {}  # (pair, language) -> numbers of its rows
     problems = Problems(path)
     heads = list(next(people.at_home(numbered_rows(path)))[1])
@@ -344,6 +345,8 @@ def _table(
                 name = cell_text(cells[column])
             before = rows.setdefault((name, lang), [])
             before.append(number)
+            if column is not None and texts.setdefault((lang, *sentences.values()), name) != name:
+                notes.add("a pair that an earlier row has, too, under another id", number)
             if len(before) > 1:
                 name = _once_more(name, lang, before, column is not None, notes, at)
             if prefix:

@@ -14,6 +14,7 @@ from genprobe.files.rows import Rows, Table, rows_of
 from genprobe.linguistics import contradict
 from genprobe.records import Statement, digest
 from genprobe.resources import packs, registry
+from genprobe.text import many
 
 ROLES = ("original", "contrast")
 COLUMNS = (
@@ -180,6 +181,17 @@ def _table(
                 )
             statements.append(statement)
     problems.tell()
+    seen: set[tuple[str, str, str]] = set()
+    again = []
+    for statement in statements:
+        key = (statement.lang, statement.role, statement.text)
+        again += [numbers[statement.id, statement.lang]] if key in seen else []
+        seen.add(key)
+    if again:
+        what = "have the text of an earlier row under another id, and count as others: intervals"
+        shown = ", ".join(map(str, again[:5])) + (", …" if len(again) > 5 else "")
+        told = f"{many(len(again), 'statement')} (rows {shown}) {what} are too narrow"
+        notes.add(Caution(f"{path}: {told}"))
     originals = {(s.pair, s.lang) for s in statements if s.role == "original" and s.pair}
     for statement in statements:
         if statement.role == "contrast" and (statement.pair, statement.lang) not in originals:

@@ -193,6 +193,14 @@ def language_name(code: str) -> str:
         return clean(code)
 
 
+def native(code: str) -> str:
+    """Name a language in itself, or by its code if genprobe does not know it."""
+    try:
+        return load_language(code).native
+    except InputError:
+        return clean(code)
+
+
 def read_language(path: Path) -> Language:
     """Read and check one language file. Raises InputError that says what is wrong."""
     row = read_toml(path)
