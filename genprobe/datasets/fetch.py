@@ -132,6 +132,7 @@ def _fetch(home: Home, name: str, hash_: str, path: Path) -> None:
             try:
                 whole = _more(url, part)
             except urllib.error.HTTPError as error:
+                error.close()
                 part.unlink(missing_ok=True)
                 raise InputError(f"{url}: HTTP {error.code}; try later, {cure}") from None
             except http.client.HTTPException as error:

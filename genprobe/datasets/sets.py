@@ -284,9 +284,9 @@ class _Maker:
         words = {choices.bare(word) for word in self.set.unknown.get("words", ())}
         found = [at for at, option in enumerate(options) if choices.bare(option) in words]
         tags = self.set.target.get("tags")
-        if not (words or tags):
-            return None  # `choices` finds it by its words
         if not words:
+            if not tags:
+                return None  # `choices` finds it by its words
             found = [at for at in range(len(options)) if _tag(raw, tags, at) == "unknown"]
         if len(found) != 1:
             self.notes.add("no single unknown option: no bias score", self.where)
