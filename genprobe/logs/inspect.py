@@ -19,7 +19,6 @@ from genprobe.logs import (
 from genprobe.records import canonical
 
 ABOUT = "logs of Inspect (JSON, .eval)"
-_FINISH = {"max_tokens": "length", "model_length": "length"}
 _PARTS = "samples/"  # the folder of the samples in a packed log
 
 
@@ -93,8 +92,7 @@ def _rows(sample: dict[str, Any], model: str, settings: dict[str, Any]) -> Itera
         choices = [one | {"finish_reason": one.get("stop_reason")} for one in output["choices"]]
         replies = every_answer({"choices": choices}, place)
         for one in replies:
-            finish = one["finish"]
-            one |= {"response": whole(one["response"]), "finish": _FINISH.get(finish, finish)}
+            one["response"] = whole(one["response"])
     except (LookupError, TypeError, AttributeError):
         error = table_of(sample, "error").get("message") or output.get("error") or "no reply"
         replies = [{"error": str(error)[:200]}]
