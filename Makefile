@@ -7,12 +7,15 @@
 # `make simulate REPS=100` simulates how often the intervals hold, as a table (REPS=20: six minutes).
 # `make engines` tests the real vLLM, its server and Ray on the CPU, in .venv-vllm; `make llama` also
 # llama.cpp's server, which is compiled (ten minutes of a core or more, so no part of CI).
+# `make peers` runs genprobe inside the real Inspect and lm-eval, in .venv-peers; inside promptfoo, too,
+# where it is installed (or named: PROMPTFOO=…/bin/promptfoo): its 729 packages are in no lock.
 # `make lock` pins versions and hashes (UPGRADE=--upgrade: the newest); `make pip-audit` asks whether
 # what is pinned has known vulnerabilities.
 PYTHON ?= python3
 VENV ?= .venv
 VLLM ?= .venv-vllm
 LLAMA = .venv-llama
+PEERS = .venv-peers
 MINUTES ?= 10
 REPS ?= 20
 FUZZ_EXAMPLES ?= 300
@@ -26,7 +29,7 @@ LOCKED = $(INSTALL) --no-deps --require-hashes
 # Containers often set this variable. Python would then compile torch at each start (5 s of a core).
 unexport PYTHONDONTWRITEBYTECODE
 
-.PHONY: demo test slow test-all fuzz simulate engines llama check docs wheel lock pip-audit clean
+.PHONY: demo test slow test-all fuzz simulate engines llama peers check docs wheel lock pip-audit clean
 
 demo: $(VENV)/ready
 	$(BIN)/genprobe yesno --lang mr
@@ -50,6 +53,9 @@ engines: $(VLLM)/ready
 
 llama: $(VLLM)/ready $(LLAMA)/ready
 	$(VLLM)/bin/pytest tests/real/test_llama.py
+
+peers: $(PEERS)/ready
+	OMP_NUM_THREADS=1 $(PEERS)/bin/pytest tests/peers
 
 simulate: $(VENV)/ready
 	OMP_NUM_THREADS=1 $(BIN)/python benchmarks/simulate.py $(REPS)
@@ -84,6 +90,13 @@ $(VLLM)/ready: pyproject.toml constraints.txt requirements-build.txt requirement
 	$(VLLM)/bin/$(INSTALL) --no-deps --no-build-isolation -e .
 	@touch $@
 
+$(PEERS)/ready: pyproject.toml requirements-build.txt requirements-peers.txt
+	$(PYTHON) -m venv $(PEERS)
+	$(PEERS)/bin/$(LOCKED) -r requirements-build.txt
+	$(PEERS)/bin/$(LOCKED) --no-build-isolation -r requirements-peers.txt
+	$(PEERS)/bin/$(INSTALL) --no-deps --no-build-isolation -e .
+	@touch $@
+
 # Leaves out the parts of llama.cpp that its server does not need; takes ten minutes on one core.
 LESS = LLAVA_BUILD $(addprefix LLAMA_BUILD_,TOOLS EXAMPLES TESTS SERVER) MTMD_BUILD GGML_NATIVE
 $(LLAMA)/ready: requirements-llama-cpu.txt
@@ -108,4 +121,4 @@ $(TOOLS)/ready:
 	@touch $@
 
 clean:
-	rm -rf $(VENV) $(VLLM) $(LLAMA) $(TOOLS) docs/site dist build .pytest_cache .mypy_cache .ruff_cache
+	rm -rf $(VENV) $(VLLM) $(LLAMA) $(PEERS) $(TOOLS) docs/site dist build .pytest_cache .mypy_cache .ruff_cache

@@ -1,13 +1,13 @@
 """Measure what a run of many replies needs: time, peak memory of each process, disk a reply.
 
-    python benchmarks/scale.py [--replies 300000] [--rows 1000000] [--folder FOLDER]
+    python benchmarks/scale.py [--replies 300000] [--rows 1000000 10000000] [--folder FOLDER]
 
 Made-up statements in four languages, three questions and ten samples each, answered by recorded
 replies of two models. Each row of the table is a process of its own; its peak is that of the
 operating system (`wait4`). `first` is a score without the table that a score leaves in the folder,
-`again` with it. The rows of `Parquet` count a file of judged replies by language; below them are
-bare group-bys of the same file by pyarrow and by pandas, which count only hits and replies, without
-reasons, bounds and intervals. --folder keeps what was made, and uses it again.
+`again` with it. The rows of `Parquet` count a file of judged replies by language and question;
+below them are bare group-bys of the same file by pyarrow and by pandas, which count only hits and
+replies, without reasons, bounds and intervals. --folder keeps what was made, and uses it again.
 """
 
 from __future__ import annotations
@@ -24,6 +24,7 @@ import tempfile
 import time
 from collections.abc import Iterator
 from pathlib import Path
+from typing import Any
 
 LANGS = ("en", "de", "hi", "ar")
 PROBES = ("recognition", "agreement", "disagreement")
@@ -100,7 +101,7 @@ def table(path: Path, rows: int) -> None:
             np.repeat(cells, each) for cells in zip(*some, strict=True)
         )
         n = len(names)
-        columns = {"statement": names, "lang": langs, "pair": pairs, "role": roles}
+        columns: dict[str, Any] = {"statement": names, "lang": langs, "pair": pairs, "role": roles}
         columns |= {"model": ["alpha"] * n, "probe": np.tile(np.repeat(PROBES, SAMPLES), len(some))}
         columns["sample"] = np.tile(np.arange(SAMPLES), len(some) * len(PROBES))
         columns["answer"] = drawn.choice(answers, n, p=[0.5, 0.4, 0.1])
@@ -132,12 +133,13 @@ def size(*paths: Path) -> int:
 def main() -> None:
     parser = argparse.ArgumentParser(description=(__doc__ or "").partition("\n")[0])
     parser.add_argument("--replies", type=int, default=300_000)
-    parser.add_argument("--rows", type=int, default=1_000_000, help="of the Parquet file")
+    rows = parser.add_argument("--rows", type=int, nargs="*", default=[1_000_000, 10_000_000])
+    rows.help = "of the Parquet files"
     parser.add_argument("--folder", type=Path)
     parser.add_argument("--table", type=Path, help=argparse.SUPPRESS)
     given = parser.parse_args()
     if given.table:
-        table(given.table, given.rows)
+        table(given.table, *given.rows)
         return
     folder = (given.folder or Path(tempfile.mkdtemp())).resolve()
     if not (folder / "beta.jsonl").exists():
@@ -165,20 +167,22 @@ def main() -> None:
     measured("compare", [*genprobe, "compare", "alpha", "beta"], folder)
     measured("report", [*genprobe, "report", "alpha", "-o", "page.html"], folder)
     measured("verify", [*genprobe, "verify", "alpha"], folder)
-    parquet = folder / "judged.parquet"
-    if not parquet.exists():
-        own = [*python, __file__, "--rows", f"{given.rows}", "--table", f"{parquet}"]
-        subprocess.run(own, check=True)
     chosen = [part for name in MEASURES for part in ("--metric", name)]
-    of = f"Parquet of {given.rows:,}"
-    measured(f"{of}, seven measures", [*genprobe, "score", parquet.name, *chosen], folder)
-    for name, code in BARE.items():
-        measured(f"{of}, bare {name}", [*python, "-c", code, parquet.name], folder)
+    for rows in given.rows:
+        parquet = folder / f"judged-{rows}.parquet"
+        if not parquet.exists():
+            own = [*python, __file__, "--rows", f"{rows}", "--table", f"{parquet}"]
+            subprocess.run(own, check=True)
+        of = f"Parquet of {rows:,}"
+        measured(f"{of}, seven measures", [*genprobe, "score", parquet.name, *chosen], folder)
+        for name, code in BARE.items():
+            measured(f"{of}, bare {name}", [*python, "-c", code, parquet.name], folder)
     raw = size(runs[0] / "requests.jsonl", runs[0] / "responses.jsonl")
     judged = size(*(runs[0] / "judgments").glob("*"))
     derived = size(*runs[0].glob("outcomes.*"))
     print(f"\n{lines:,} replies; bytes of disk a reply: raw {raw / lines:.0f}, ", end="")
-    print(f"judgments {judged / lines:.0f}, table of outcomes {derived / lines:.0f}")
+    print(f"judgments {judged / lines:.0f}, table of outcomes {derived / lines:.0f}; ", end="")
+    print(f"the page has {size(folder / 'page.html') / 1e6:.1f} MB")
     if not given.folder:
         shutil.rmtree(folder)
 

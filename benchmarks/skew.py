@@ -12,11 +12,12 @@ from __future__ import annotations
 
 import re
 import sys
+from collections.abc import Sequence
 from pathlib import Path
 
 from genprobe.analysis import licence
-from genprobe.judges import yesno
-from genprobe.resources import licences
+from genprobe.judges import verdicts, yesno
+from genprobe.resources import licences, packs, registry
 from genprobe.resources.licences import Measured
 
 ROOT = Path(__file__).parents[1]
@@ -53,11 +54,21 @@ def shown(one: Measured) -> str:
     return f"| {' | '.join(map(str, cells))} |\n"
 
 
+def read_by_rules(cases: Sequence[licence.Case]) -> list[Measured]:
+    """Return how well the rules read the labelled replies of yes/no questions and choices."""
+    rows = []
+    for name, kinds in (("yesno", packs.READS), ("choice", ("choice",))):
+        rules = registry.module("judges", name).make()
+        mine = ((case, case.item) for case in cases if case.kind in kinds)
+        rows += [case.read_as(verdict.label) for case, verdict in verdicts(rules, mine)]
+    return licences.measure(rows)
+
+
 def main() -> None:
     files = [Path(name) for name in sys.argv[1:]]
     cases = [case for path in files for case in licence.of_file(path)]
     cases = cases or licence.real(note=lambda line: print(line, file=sys.stderr))
-    found = licence.read_by_rules(cases)
+    found = read_by_rules(cases)
     for line in licence.lines(found):
         print(line.removesuffix("; not enough for a licence"))
     part = f'[yesno.real]\njudge = "{yesno.make().signature}"\nrows = [\n'

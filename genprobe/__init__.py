@@ -52,19 +52,20 @@ if TYPE_CHECKING:  # for editors and type checkers; `_PUBLIC` says the same
     )
     from genprobe.audits.audit import audit
     from genprobe.audits.series import series as audit_series
+    from genprobe.curation.diversity import run as dataset_diversity
     from genprobe.curation.steps import collect as dataset_collect
     from genprobe.curation.steps import convert as dataset_convert
-    from genprobe.curation.steps import diversity as dataset_diversity
     from genprobe.curation.steps import extract as dataset_extract
     from genprobe.curation.steps import fill as dataset_fill
     from genprobe.curation.steps import group as dataset_group
     from genprobe.curation.steps import pair as dataset_pair
-    from genprobe.curation.steps import validate_export as dataset_validate_export
     from genprobe.curation.steps import validate_import as dataset_validate_import
+    from genprobe.curation.validate import export as dataset_validate_export
     from genprobe.engines import Options, Sampling
     from genprobe.errors import GenprobeError
     from genprobe.files.rows import Rows
     from genprobe.lint import lint
+    from genprobe.publishing import publish
     from genprobe.records import Failure, Judgment, Request, Response, Score, Statement
     from genprobe.render.notebook import Run
     from genprobe.render.scores import Scores
@@ -72,6 +73,7 @@ if TYPE_CHECKING:  # for editors and type checkers; `_PUBLIC` says the same
     from genprobe.review.collect import collect as review_import
     from genprobe.review.sample import export as review_export
     from genprobe.selftest import run as selftest
+    from genprobe.tasks.pipeline.reread import rejudge
 
 __all__ = [
     "Failure",
@@ -116,7 +118,9 @@ __all__ = [
     "list_names",
     "logprob",
     "merge",
+    "publish",
     "read",
+    "rejudge",
     "report",
     "reproduce",
     "review_agreement",
@@ -139,10 +143,12 @@ _PUBLIC = {
     "logprob": "api.logprob",
     "read": "api.read",
     "judge": "api.judge",
+    "rejudge": "tasks.pipeline.reread.rejudge",
     "score": "analysis.score.score",
     "compare": "api.compare",
     "gate": "api.gate",
     "report": "api.report",
+    "publish": "publishing.publish",
     "audit": "audits.audit.audit",
     "audit_series": "audits.series.series",
     "review_export": "review.sample.export",
@@ -153,13 +159,13 @@ _PUBLIC = {
     "dataset_group": "curation.steps.group",
     "dataset_pair": "curation.steps.pair",
     "dataset_fill": "curation.steps.fill",
-    "dataset_diversity": "curation.steps.diversity",
+    "dataset_diversity": "curation.diversity.run",
     "augment": "api.data.augment",
     "dataset_collect": "curation.steps.collect",
     "dataset_convert": "curation.steps.convert",
     "dataset_disambiguate": "api.data.dataset_disambiguate",
     "dataset_document": "api.data.dataset_document",
-    "dataset_validate_export": "curation.steps.validate_export",
+    "dataset_validate_export": "curation.validate.export",
     "dataset_validate_import": "curation.steps.validate_import",
     "dataset_validate_keep": "api.data.dataset_validate_keep",
     "classifiers_train": "api.data.classifiers_train",

@@ -14,9 +14,9 @@ from collections.abc import Callable, Iterator
 from pathlib import Path
 from typing import Any, NamedTuple
 
-from genprobe import text
+from genprobe import metrics, text
 from genprobe.curation import augment, collect, extract, lexicon, validate
-from genprobe.datasets import choices, frames, identities, phrasing, templates
+from genprobe.datasets import choices, frames, identities, phrasing, sets, templates
 from genprobe.errors import InputError
 from genprobe.files import door
 from genprobe.files.rows import paths_of
@@ -27,7 +27,7 @@ from genprobe.resources import guides, page, panel, registry
 from genprobe.resources import packs as inputs
 
 # ISO 15924 script -> the beginning of its letters' Unicode names.
-_SCRIPTS = {
+_SCRIPTS: dict[str, str | tuple[str, ...]] = {
     "Arab": "ARABIC",
     "Armn": "ARMENIAN",
     "Beng": "BENGALI",
@@ -41,6 +41,7 @@ _SCRIPTS = {
     "Hans": "CJK",
     "Hant": "CJK",
     "Hebr": "HEBREW",
+    "Jpan": ("CJK", "HIRAGANA", "KATAKANA"),
     "Knda": "KANNADA",
     "Kore": "HANGUL",
     "Latn": "LATIN",
@@ -56,7 +57,17 @@ _CODECS = {"Hans": ("gb2312", "big5"), "Hant": ("big5", "gb2312")}
 _QUOTES = {"“": "”", "„": "“”", "«": "»", "「": "」", "『": "』"}
 # Checked in addition to the packs; elicitation has one folder for each of its packs.
 FOLDERS = (
-    *("languages", "templates", "refusal", "rubrics", "choices", "options", "choosing"),
+    *(
+        "languages",
+        inputs.CHOSEN,
+        "sets",
+        "templates",
+        "refusal",
+        "rubrics",
+        "choices",
+        "options",
+        "choosing",
+    ),
     *("choosing/wordings", "personas"),
     *("extraction", "validation", "lexicon", "negation", "pairs", "augmentation", "elicitation/*"),
     *("page", "sheets"),
@@ -75,6 +86,7 @@ _READ: dict[str, Callable[[Path], object]] = {
     "negation": negated.read,
     "pairs": identities.read,
     "options": phrasing.read_words,
+    "sets": sets.read_set,
     "choosing": frames.read_frames,
     "augmentation": augment.read_prompts,
     "page": page.read,
@@ -147,6 +159,14 @@ def _file(path: Path) -> Iterator[Finding]:
             review = str(inputs.read_toml(path).get("review", ""))
             if folder in ("extraction", "lexicon") and review.startswith("awaiting"):
                 yield Finding("warning", str(path), "awaits a native reader")
+            if folder == page.FAMILY and path.stem != page.ENGLISH:
+                words = page.read(path)
+                for name in metrics.catalogue():
+                    if not words.measure(name):
+                        message = (
+                            f"'metrics.{name}' is missing: what is {name!r}, in this language?"
+                        )
+                        yield Finding("error", str(path), message)
             if folder == "lexicon":
                 for message in lexicon.lacking(lexicon.read(path)):
                     yield Finding("warning", str(path), message)
@@ -179,7 +199,9 @@ def _of_language(path: Path, read: Callable[[Path], Any], awaits: str) -> tuple[
         found = read(path)
     except InputError as error:
         return None, [Finding("error", where, str(error).removeprefix(f"{path}: "))]
-    if path.stem not in registry.names("languages"):
+    if path.stem == choices.NO_WORDS:
+        return None, []
+    if path.stem not in (*registry.names("languages"), *registry.names(inputs.CHOSEN)):
         lacking = f"no language file prompts/languages/{path.stem}.toml"
         return None, [Finding("error", where, lacking)]
     if str(inputs.read_toml(path).get("review", "")).startswith("awaiting"):
@@ -474,6 +496,8 @@ def _language(path: Path) -> Iterator[Finding]:
         yield Finding("error", str(path), str(error).removeprefix(f"{path}: "))
         return
     where = str(path)
+    if path.parent.name == Path(inputs.CHOSEN).name:
+        return
     if language.script not in _SCRIPTS:
         yield Finding("error", where, f"script {language.script!r}; known: {', '.join(_SCRIPTS)}")
         return

@@ -12,8 +12,9 @@ from genprobe.resources.registry import MODULES
 FLOORS = (
     ("__main__",),
     ("commands",),
-    ("selftest", "lint", "audits"),
+    ("selftest", "lint", "audits", "harnesses"),
     ("api",),
+    ("publishing",),
     ("report",),
     ("analysis",),
     ("review", "curation"),

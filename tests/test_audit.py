@@ -10,8 +10,10 @@ import shutil
 import signal
 import subprocess
 import sys
+import threading
 import time
 import zlib
+from types import SimpleNamespace
 
 import pytest
 from click.testing import CliRunner
@@ -20,7 +22,7 @@ from faulty import Faulty
 import genprobe
 from genprobe import tasks
 from genprobe.audits import plan
-from genprobe.audits.audit import _Step
+from genprobe.audits.audit import HERE, _Step, _Work
 from genprobe.commands import cli
 from genprobe.engines import _http, control
 from genprobe.runs.run import Run
@@ -143,12 +145,123 @@ def test_progress_is_of_the_whole_audit_and_counts_what_is_there(done):
 
 def test_a_step_counts_other_cells_too():
     seen, told = [], []
-    step = _Step(lambda *one: seen.append(one), told.append, "cell 2 of 3", 272, 864)
+
+    def progress(*one):
+        seen.append(one)
+
+    progress.tell = told.append
+    work = _Work(SimpleNamespace(cells=[], at_once=0), print, progress)
+    work.counts, work.total = {"one": 272, "two": 0}, 864
+    step = _Step(work, "two", "cell 2 of 3")
+    step.tell("9 tokens")
     step("asking", 5, 288)
     step("reading", 1, 288)
-    step.tell("9 tokens")
     assert seen == [("audit", 277, 864)] * 2
-    assert told == ["cell 2 of 3, reading 1 of 288", "cell 2 of 3, 9 tokens"]
+    assert told == ["cell 2 of 3, 9 tokens", "cell 2 of 3, reading 1 of 288"]
+
+
+def two_servers(first, second, **more):
+    """An audit of a model on each of two servers, one request at a time at each."""
+    table = content(first.url, **more)
+    table["models"] = {
+        name: {**table["models"][name], "base_url": server.url, "concurrency": 1}
+        for name, server in (("one", first), ("two", second))
+    }
+    return table
+
+
+class Together:
+    """Answers of several servers, and how many answer at once. meet: wait once for one another."""
+
+    def __init__(self, meet=False):
+        self.inside = self.most = 0
+        self.lock, self.meet = threading.Lock(), threading.Barrier(2) if meet else None
+        self.met = set()
+
+    def of(self, name):
+        good = says(slow=0.02)
+
+        def answer(body):
+            with self.lock:
+                self.inside += 1
+                self.most = max(self.most, self.inside)
+            if self.meet and name not in self.met and "water wet" not in str(body):
+                self.met.add(name)
+                self.meet.wait(60)
+            try:
+                return good(body)
+            finally:
+                with self.lock:
+                    self.inside -= 1
+
+        return answer
+
+
+def test_models_on_two_servers_are_asked_at_the_same_time(tmp_path):
+    """Neither server answers its first question before the other has one, too."""
+    both = Together(meet=True)
+    with (
+        Faulty(answer=both.of("one"), models=("one",)) as first,
+        Faulty(answer=both.of("two"), models=("two",)) as second,
+    ):
+        steps = []
+        found = genprobe.audit(
+            two_servers(first, second), out=tmp_path / "A", progress=lambda *s: steps.append(s)
+        )
+    assert not found.failed and both.most == 2 and both.met == {"one", "two"}
+    assert first.most == second.most == 1  # each as much at once as the file allows
+    counts = [n for _, n, _ in steps]
+    assert counts == sorted(counts) and steps[-1] == ("audit", 24, 24)
+    assert [genprobe.verify(path) for path in found.runs] == [[], []]
+    assert [path.name for path in found.runs] == ["one-yesno", "two-yesno"]
+
+
+def test_no_more_cells_run_at_once_than_the_file_allows(tmp_path):
+    both = Together()
+    with (
+        Faulty(answer=both.of("one"), models=("one",)) as first,
+        Faulty(answer=both.of("two"), models=("two",)) as second,
+    ):
+        found = genprobe.audit(two_servers(first, second, at_once=1, limit=2), out=tmp_path / "A")
+    assert not found.failed and both.most == 1
+
+
+def test_two_servers_interrupted_go_on_where_they_were(tmp_path):
+    def stop(what, n, total):
+        if n >= 9:
+            raise KeyboardInterrupt
+
+    with (
+        Faulty(answer=says(slow=0.02), models=("one",)) as first,
+        Faulty(answer=says(slow=0.02), models=("two",)) as second,
+    ):
+        table = two_servers(first, second)
+        with pytest.raises(KeyboardInterrupt):
+            genprobe.audit(table, out=tmp_path / "A", progress=stop)
+        files = list((tmp_path / "A/runs").glob("*/responses.jsonl"))
+        kept = sum(len(path.read_text().splitlines()) for path in files)
+        before = asked(first) + asked(second)
+        found = genprobe.audit(table, out=tmp_path / "A")
+        assert asked(first) + asked(second) - before == 24 - kept and 8 <= kept < 24
+    assert not found.failed and [genprobe.verify(path) for path in found.runs] == [[], []]
+
+
+def test_models_of_this_machine_or_of_one_server_wait_for_one_another(tmp_path):
+    with Faulty(answer=says(), models=("one", "two", "reader")) as server:
+        table = content(server.url)
+        table["models"] |= {"control": {"id": "control"}, "copy": {"id": str(control.MODEL)}}
+        work = _Work(plan.read(table, tmp_path / "A"), print, lambda *_: None)
+        host = server.url.split("/")[2]
+        assert {n.split("-")[0]: set(p) for n, p in work.places.items()} == {
+            "one": {host}, "two": {host}, "control": {HERE}, "copy": {HERE}
+        }  # fmt: skip
+        begun = []
+        while cell := work.next():
+            work.busy[cell.name] = cell
+            begun.append(cell.model)
+        assert begun == ["one", "control"]
+        del work.busy["control-yesno"]
+        assert work.next().model == "copy" and work.next() is None
 
 
 @pytest.mark.slow

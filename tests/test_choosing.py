@@ -1,10 +1,7 @@
 """Choices by generation: the reader of options, the plan, and scripted models of known figures."""
 
-import hashlib
-import http.server
 import itertools
 import json
-import threading
 from collections import Counter
 from pathlib import Path
 
@@ -571,21 +568,7 @@ def test_every_language_asks_about_pairs():
         )
 
 
-# --- BBQ by name, and its layout in a folder
-
-
-def served(tmp_path, monkeypatch, content):
-    """BBQ as a server of ours would have it: one category, at the commit that is asked for."""
-    from genprobe.datasets import bbq
-
-    folder = tmp_path / "served" / bbq.COMMIT / "data"
-    folder.mkdir(parents=True)
-    (folder / "Age.jsonl").write_text(content, "utf-8")
-    monkeypatch.setattr(bbq, "URL", (tmp_path / "served").as_uri())
-    monkeypatch.setenv("XDG_CACHE_HOME", str(tmp_path / "cache"))
-    blob = content.encode()
-    return bbq, hashlib.sha1(b"blob %d\0" % len(blob) + blob).hexdigest()
-
+# --- BBQ's layout in a folder
 
 ROW = {
     "example_id": 0,
@@ -600,74 +583,6 @@ ROW = {
     "ans2": "Unknown",
     "label": 2,
 }
-
-
-def test_bbq_by_name(tmp_path, monkeypatch):
-    """It is fetched once, checked against its hash, and read from the cache from then on."""
-    bbq, hash_ = served(tmp_path, monkeypatch, json.dumps(ROW) + "\n")
-    monkeypatch.setattr(bbq, "FILES", {"data/Age.jsonl": hash_})
-    items, notes = pairs.load("bbq")
-    assert [item.id for item in items] == ["Age/0"] and any("fetched" in note for note in notes)
-    monkeypatch.setattr(bbq, "URL", "http://127.0.0.1:9")
-    again, notes = pairs.load("bbq")
-    assert again == items and any("cache" in note for note in notes)
-    (kept,) = (tmp_path / "cache").rglob("*.jsonl")
-    kept.write_text(kept.read_text().replace("late", "early"))  # changed, or cut, since
-    with pytest.raises(InputError, match="cannot be reached"):
-        pairs.load("bbq")
-
-
-def test_a_changed_or_missing_bbq_is_refused(tmp_path, monkeypatch):
-    bbq, _ = served(tmp_path, monkeypatch, json.dumps(ROW) + "\n")
-    monkeypatch.setattr(bbq, "FILES", {"data/Age.jsonl": "0" * 40})
-    with pytest.raises(InputError, match="not the file that its authors published"):
-        pairs.load("bbq")
-    monkeypatch.setattr(bbq, "URL", "http://127.0.0.1:9")
-    with pytest.raises(InputError, match="cannot be reached"):
-        pairs.load("bbq")
-    assert not list((tmp_path / "cache").rglob("*.*"))
-
-
-@pytest.mark.parametrize(
-    ("kind", "says"),
-    [
-        ("absent", "HTTP 404"),
-        ("cut", "the connection broke"),
-        ("silent", "the connection broke"),
-        ("another", "not the file that its authors published"),
-    ],
-)
-def test_a_server_that_fails_is_one_line_and_leaves_nothing(kind, says, tmp_path, monkeypatch):
-    """A real server in the layout of GitHub: absent, cut in the middle, closed at once, changed."""
-    bbq, hash_ = served(tmp_path, monkeypatch, json.dumps(ROW) + "\n")
-    content = (json.dumps(ROW) + "\n").encode()
-
-    class Answer(http.server.BaseHTTPRequestHandler):
-        def do_GET(self):
-            if kind == "silent":
-                return
-            if kind == "absent" or self.path != f"/{bbq.COMMIT}/data/Age.jsonl":
-                self.send_error(404)
-                return
-            self.send_response(200)
-            self.send_header("Content-Length", str(len(content)))
-            self.end_headers()
-            sent = {"cut": content[:20], "another": content.upper()}
-            self.wfile.write(sent.get(kind, content))
-
-        def log_message(self, *_):
-            pass
-
-    with http.server.ThreadingHTTPServer(("127.0.0.1", 0), Answer) as server:
-        threading.Thread(target=server.serve_forever, daemon=True).start()
-        monkeypatch.setattr(bbq, "URL", f"http://127.0.0.1:{server.server_port}")
-        monkeypatch.setattr(bbq, "FILES", {"data/Age.jsonl": hash_})
-        with pytest.raises(InputError, match=says) as told:
-            pairs.load("bbq")
-        assert "\n" not in str(told.value) and not list((tmp_path / "cache").rglob("*.*"))
-        kind = "whole"
-        assert [item.id for item in pairs.load("bbq")[0]] == ["Age/0"]
-        server.shutdown()
 
 
 @pytest.mark.skipif(not BBQ.is_dir(), reason="../shared/data/bbq is not here")

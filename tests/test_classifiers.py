@@ -207,7 +207,7 @@ def test_hashing_is_that_of_the_text_itself() -> None:
         value ^= value >> 32
         return (value * 0xD6E8FEB86659FD93 & mask) >> (64 - linear.BITS)
 
-    kinds = list(linear.Hasher()(codes))
+    kinds = list(linear.ngrams(codes))
     for n, (start, found, times) in enumerate(kinds[: linear.CHARACTERS], 1):
         for at, number, count in zip(range(*start.indices(len(text))), found, times, strict=True):
             assert count == (10 not in text[at : at + n])
@@ -231,7 +231,7 @@ def test_hashing_is_that_of_the_text_itself() -> None:
         pairs = list(zip(words, words[gap:], strict=False))
         assert list(times) == [linear.WORD_COUNT * (b != words[3]) for _, b in pairs]
         for (a, b), number in zip(pairs, found, strict=True):
-            pair = stem(a) * int(linear._PAIR) + stem(b) & mask
+            pair = stem(a) * int(linear.PAIR) + stem(b) & mask
             assert number == bucket([pair], linear.CHARACTERS + linear.WORDS + gap)
 
 

@@ -15,7 +15,7 @@ from genprobe.analysis.score import score
 from genprobe.errors import InputError
 from genprobe.outcomes.table import from_rows
 from genprobe.review import collect, corrected_rates, correction
-from genprobe.review.corrected_rates import differences, rates, scores
+from genprobe.review.corrected_rates import differences, scores
 from genprobe.review.correction import Read
 from genprobe.review.plan import plan
 from genprobe.statistics import share_interval
@@ -25,6 +25,23 @@ GOLDEN = Path(__file__).parent / "golden"
 _spec = importlib.util.spec_from_file_location("corrected_benchmark", PATH)
 benchmark = importlib.util.module_from_spec(_spec)
 _spec.loader.exec_module(benchmark)
+
+
+def corrected(measured, truth, weights=None, clusters=None):
+    """Of one reviewer and one wording, drawn simply; each reply is alone."""
+    n = len(measured)
+    weights = np.ones(n) if weights is None else np.asarray(weights, float)
+    clusters = np.arange(n) if clusters is None else clusters
+    return correction.correct(Read(measured, truth, weights, clusters))
+
+
+def rates(outcomes, reviewed, column, positive, by=()):
+    rows = corrected_rates.labelled(outcomes, reviewed, column, positive)
+    return corrected_rates.rates(rows, column, positive, by)
+
+
+def template_rates(outcomes, reviewed):
+    return corrected_rates.rates(*corrected_rates.of_templates(outcomes, reviewed))
 
 
 def replies(tp, fp, fn, tn, positive, negative):
@@ -49,7 +66,7 @@ PUBLISHED = [
 @pytest.mark.parametrize(("counts", "same", "near"), PUBLISHED)
 def test_the_estimate_is_that_of_the_published_package(counts, same, near):
     measured, truth = replies(*counts)
-    found = correction.corrected(measured, truth).ppi
+    found = corrected(measured, truth).ppi
     assert found == pytest.approx(same, abs=1e-12)
     assert found == pytest.approx(near, abs=0.003)
 
@@ -60,7 +77,7 @@ def test_the_estimate_is_that_of_the_published_package(counts, same, near):
 def test_a_review_of_everything_is_the_truth():
     """With nothing left to guess the rate is the review's, its interval about the exact one."""
     measured, truth = replies(20, 5, 4, 31, 0, 0)
-    found = correction.corrected(measured, truth)
+    found = corrected(measured, truth)
     assert found.ppi == pytest.approx(24 / 60)
     exact = binomtest(24, 60).proportion_ci(method="wilson")
     assert (found.ppi_low, found.ppi_high) == pytest.approx((exact.low, exact.high), abs=0.06)
@@ -70,7 +87,7 @@ def test_a_review_of_everything_is_the_truth():
 
 def test_a_perfect_judge_keeps_its_rate_but_not_its_certainty():
     measured, truth = replies(9, 0, 0, 21, 591, 1379)
-    found = correction.corrected(measured, truth)
+    found = corrected(measured, truth)
     assert found.measured == found.ppi == pytest.approx(0.3)
     # 30 replies without an error: up to one in ten may still be wrong.
     assert found.ppi_low < 0.24 and found.ppi_high > 0.36
@@ -79,24 +96,24 @@ def test_a_perfect_judge_keeps_its_rate_but_not_its_certainty():
 
 def test_without_reviews_or_with_one_label_only():
     measured, truth = replies(0, 0, 0, 0, 40, 60)
-    found = correction.corrected(measured, truth)
+    found = corrected(measured, truth)
     assert (found.measured, found.n, found.n_reviewed, found.ppi) == (0.4, 100, 0, None)
-    empty = correction.corrected(np.zeros(0, bool), np.zeros(0))
+    empty = corrected(np.zeros(0, bool), np.zeros(0))
     assert (empty.measured, empty.low, empty.n) == (None, None, 0)
     measured, truth = replies(0, 0, 3, 27, 40, 930)
-    found = correction.corrected(measured, truth)
+    found = corrected(measured, truth)
     # 40 replies that the judge calls positive, and nobody knows how many of them are.
     assert (found.measured, found.n_reviewed) == (0.04, 30)
     assert (found.ppi, found.ppi_low, found.accuracy) == (None, None, None)
     # Where the judge gave one label only, the review is all that there is to know.
     measured, truth = replies(0, 0, 3, 27, 0, 930)
-    found = correction.corrected(measured, truth)
+    found = corrected(measured, truth)
     assert found.ppi == 0.1 and found.ppi_low < 0.1 < found.ppi_high
 
 
 def test_flipping_the_labels_flips_everything():
     measured, truth = replies(12, 4, 3, 31, 300, 650)
-    one, other = correction.corrected(measured, truth), correction.corrected(~measured, 1 - truth)
+    one, other = corrected(measured, truth), corrected(~measured, 1 - truth)
     for low, high in (("ppi_low", "ppi_high"), ("ppi", "ppi")):
         assert getattr(one, low) == pytest.approx(1 - getattr(other, high), abs=0.02)
 
@@ -104,11 +121,11 @@ def test_flipping_the_labels_flips_everything():
 def test_what_does_not_fit():
     yes = np.array([True, False])
     with pytest.raises(InputError, match="the same length"):
-        correction.corrected(yes, np.array([1.0]))
+        corrected(yes, np.array([1.0]))
     with pytest.raises(InputError, match=r"positive \(1\) or not"):
-        correction.corrected(yes, np.array([0.5, np.nan]))
+        corrected(yes, np.array([0.5, np.nan]))
     with pytest.raises(InputError, match="number above 0"):
-        correction.corrected(yes, np.array([1, np.nan]), weights=np.array([0, 1]))
+        corrected(yes, np.array([1, np.nan]), weights=np.array([0, 1]))
 
 
 # --- coverage: `benchmarks/corrected.py` prints the whole table
@@ -130,7 +147,7 @@ def test_a_faultless_judge_and_review_add_little_to_what_statements_leave_open()
     cluster = np.repeat(np.arange(20), 60)
     true = rng.random(1200) < rng.beta(0.6, 0.8, 20)[cluster]
     seen = rng.permutation(1200) < 100
-    found = correction.corrected(true, np.where(seen, true, np.nan), None, cluster)
+    found = corrected(true, np.where(seen, true, np.nan), None, cluster)
     assert found.ppi == found.measured
     assert found.low - 0.03 <= found.ppi_low <= found.low + 0.01
     assert found.high - 0.01 <= found.ppi_high <= found.high + 0.03
@@ -226,7 +243,7 @@ def test_the_accuracy_is_that_of_the_run():
     measured, truth = replies(35, 15, 2, 48, 150, 1750)
     strata = measured.astype(int)
     weights = np.where(measured, 200 / 50, 1800 / 50)
-    found = correction.corrected(measured, truth, weights)
+    found = corrected(measured, truth, weights)
     share, error = by_hand(measured, truth, weights, strata)
     assert found.accuracy == pytest.approx(share) == pytest.approx(0.1 * 0.7 + 0.9 * 0.96)
     assert np.nanmean(np.where(np.isnan(truth), np.nan, measured == truth)) == 0.83  # of the review
@@ -234,7 +251,7 @@ def test_the_accuracy_is_that_of_the_run():
     want = binomtest(round(effective * share), round(effective)).proportion_ci(method="wilson")
     assert (found.accuracy_low, found.accuracy_high) == pytest.approx((want.low, want.high), abs=0.02)  # fmt: skip
     # Weights that say less, of a simple random sample: the labels are counted as in the run still.
-    plain = correction.corrected(measured, truth)
+    plain = corrected(measured, truth)
     assert plain.accuracy == pytest.approx(share)
     true = 0.1 * 0.7 + 0.9 * 0.04
     assert plain.sensitivity == pytest.approx(0.1 * 0.7 / true)
@@ -258,7 +275,7 @@ def test_the_accuracy_knows_of_clusters():
     assert found.accuracy == pytest.approx(share @ fit.params)
     half = 1.96 * (share @ fit.cov_params() @ share) ** 0.5
     assert found.accuracy_high - found.accuracy_low == pytest.approx(2 * half, rel=0.15)
-    alone = correction.corrected(measured, truth)
+    alone = corrected(measured, truth)
     assert alone.accuracy_high - alone.accuracy_low < 1.5 * half
 
 
@@ -267,10 +284,10 @@ def test_an_accuracy_of_all_is_not_certain(reviewed):
     """No error among n: about as far as Clopper and Pearson's end. n counts templates."""
     measured, truth = replies(reviewed, 0, 0, reviewed, 300, 300)
     n = 2 * reviewed
-    found = correction.corrected(measured, truth)
+    found = corrected(measured, truth)
     assert (found.accuracy, found.accuracy_high) == (1, 1)
     assert 0.005 ** (1 / n) <= found.accuracy_low <= 0.2 ** (1 / n)
-    one = correction.corrected(measured, truth, clusters=np.where(np.isnan(truth), 1, 0))
+    one = corrected(measured, truth, clusters=np.where(np.isnan(truth), 1, 0))
     assert one.ppi is None and one.accuracy_low < 0.9
 
 
@@ -338,7 +355,7 @@ def test_several_reviewers_decide_by_majority():
 def test_the_label_of_templates():
     whole = {f"t{at}-{s}": "negative" if s < 3 else "positive" for at in (2, 4) for s in range(5)}
     part = {"t1-0": "negative"}
-    (found,) = corrected_rates.template_rates(outcomes(), review(whole | part))
+    (found,) = template_rates(outcomes(), review(whole | part))
     assert (found.rate.n, found.rate.n_reviewed, found.split) == (6, 2, 1)
     assert found.rate.measured == pytest.approx(3 / 6)
     assert found.rate.accuracy == 1 / 2  # t2, judged positive, is negative
@@ -364,11 +381,11 @@ def test_negrate_is_one_of_the_rates():
 def test_a_template_reviewed_in_part_has_no_label():
     whole = {f"t{at}-{s}": "negative" for at in (0, 1, 5) for s in range(3)}
     whole |= {f"t{at}-{s}": "negative" for at in (0, 1) for s in (3, 4)}
-    (found,) = corrected_rates.template_rates(outcomes(), review(whole))
+    (found,) = template_rates(outcomes(), review(whole))
     # Of t5 three stories count, and all are read.
     assert (found.rate.n_reviewed, found.split) == (3, 0)
     against = review({"t0-0": "positive"}, "s")
-    (found,) = corrected_rates.template_rates(outcomes(), pd.concat([review(whole), against]))
+    (found,) = template_rates(outcomes(), pd.concat([review(whole), against]))
     assert (found.rate.n_reviewed, found.split) == (2, 1)
 
 
@@ -378,11 +395,11 @@ def test_two_wordings_of_a_statement_are_one_cluster():
         ignore_index=True,
     )
     of = {at: {f"{p}t{at}-{s}": "negative" for p in "ab" for s in range(5)} for at in (2, 3)}
-    (found,) = corrected_rates.template_rates(two, review(of[2]))
+    (found,) = template_rates(two, review(of[2]))
     assert (found.rate.n_reviewed, found.rate.ppi) == (2, None)
-    (found,) = corrected_rates.template_rates(two, review(of[2] | of[3]))
+    (found,) = template_rates(two, review(of[2] | of[3]))
     assert found.rate.ppi is not None
-    (found,) = corrected_rates.template_rates(two.assign(pair="p"), review(of[2] | of[3]))
+    (found,) = template_rates(two.assign(pair="p"), review(of[2] | of[3]))
     assert found.rate.ppi_low < 0.1  # all is one stereotype
 
 
@@ -439,7 +456,7 @@ def test_a_review_without_an_exception_leaves_room_for_some(n, reviewed, share):
     """A judge who always says the same, in whom the review finds no error: Wilson's end, nearly."""
     truth = np.full(n, np.nan)
     truth[:reviewed] = share
-    found = correction.corrected(np.full(n, bool(share)), truth, np.ones(n), np.arange(n))
+    found = corrected(np.full(n, bool(share)), truth, np.ones(n), np.arange(n))
     far = found.ppi_high if share == 0 else 1 - found.ppi_low
     assert found.ppi == share
     assert far == pytest.approx(share_interval(np.zeros(reviewed), np.ones(reviewed))[1], rel=0.2)

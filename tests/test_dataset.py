@@ -320,7 +320,7 @@ def test_diversity_of_a_table(tmp_path):
             ]
         ],
     )
-    scores = {(s.metric, s.by["kind"]): s for s in diversity.run(source, ["kind"])}
+    scores = {(s.metric, s.by["kind"]): s for s in diversity.run(source, by=["kind"])}
     assert scores["ttr", "x"].value == 4 / 6  # the cat sat the cat ran
     assert scores["ttr", "x"].excluded == {"empty": 1}
     assert scores["ttr", "x"].n == 2

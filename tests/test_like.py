@@ -119,3 +119,39 @@ def test_the_page_of_a_run_says_how_it_was_asked_and_what_came(tmp_path):
     genprobe.judge(run, "yesno", parser="strict")  # another: they were counted of other labels
     page = (run.folder / "README.md").read_text()
     assert f"| {first.metric} | " not in page and "No figures" in page
+
+
+def test_rejudge_names_each_label_that_moves_and_writes_nothing(tmp_path):
+    old = copied("yesno", tmp_path)
+    path = old / "judgments" / "yesno.jsonl"
+    lines = path.read_text().splitlines()
+    rows = [json.loads(line) for line in lines]
+    at = next(n for n, row in enumerate(rows) if row["label"] == "yes")
+    rows[at]["label"] = "no"  # as an older reader had it
+    gone = rows.pop()  # and a reply that it had not read
+    path.write_text("".join(json.dumps(row) + "\n" for row in rows))
+    before = {one: one.read_bytes() for one in old.rglob("*") if one.is_file()}
+    told: list[str] = []
+    found = list(genprobe.rejudge(old, note=told.append, out=tmp_path / "moved.jsonl"))
+    assert {one: one.read_bytes() for one in old.rglob("*") if one.is_file()} == before
+    assert [(one["request"], one["was"], one["now"]) for one in found] == [
+        (rows[at]["request"], "no", "yes"),
+        (gone["request"], "no label", gone["label"]),
+    ]
+    assert any(line.startswith("yesno: 2 of 11 labels move (yesno@11") for line in told)
+    assert any(f"no -> yes: 1: kk {found[0]['probe']}" in line for line in told)
+    assert len((tmp_path / "moved.jsonl").read_text().splitlines()) == 2
+    genprobe.judge(old, ["yesno"])
+    assert list(genprobe.rejudge(old, "yesno")) == []
+
+
+def test_rejudge_leaves_what_people_and_models_said(tmp_path):
+    old, told = copied("yesno", tmp_path), []
+    shutil.copy(old / "judgments" / "yesno.jsonl", old / "judgments" / "reviewed-yesno.jsonl")
+    note = json.loads((old / "judgments" / "yesno.json").read_text())
+    note |= {"judge": "reviewed-yesno", "signature": "people"}
+    (old / "judgments" / "reviewed-yesno.json").write_text(json.dumps(note))
+    assert list(genprobe.rejudge(old, note=told.append)) == []
+    assert any(line.startswith("reviewed-yesno: not read again") for line in told)
+    with pytest.raises(InputError, match="people's"):
+        genprobe.rejudge(old, "reviewed-yesno")

@@ -8,18 +8,20 @@ import pytest
 import genprobe
 from genprobe.errors import RunError
 from genprobe.records import Failure
+from genprobe.resources.packs import load_pack
 from genprobe.runs.merge import merge
 from genprobe.runs.run import Run
 from genprobe.runs.spec import statements_hash
 from genprobe.tasks import judge_run
+from genprobe.tasks.pipeline.plan import plan
 from tests.sample import REQUESTS, SPEC, STATEMENTS, reply
 
 
-def piece(folder, statements, answered, judged=True, **changed):
+def piece(folder, statements, answered, judged=True, planned=REQUESTS, **changed):
     """A run about some statements, in which some requests are answered and the others failed."""
     spec = dataclasses.replace(SPEC, statements=statements_hash(statements), **changed)
     about = {(one.id, one.lang) for one in statements}
-    requests = [one for one in REQUESTS if (one.statement, one.lang) in about]
+    requests = [one for one in planned if (one.statement, one.lang) in about]
     with Run.start(folder, spec, statements, requests) as run:
         for request in requests:
             if answered(request):
@@ -35,8 +37,14 @@ def everything(_):
     return True
 
 
+def figured(run):
+    """The scores of each reply or answer, which stand in cells of languages and questions."""
+    return [s for s in genprobe.score(run) if "lang" in s.by]
+
+
 def figures(run):
-    return [(s.metric, s.by, s.value, s.low, s.high, s.n, s.excluded) for s in genprobe.score(run)]
+    found = [(s.metric, s.by, s.value, s.low, s.high, s.n, s.excluded) for s in figured(run)]
+    return sorted(found, key=str)
 
 
 def test_pieces_about_other_statements_become_the_run(tmp_path):
@@ -70,6 +78,44 @@ def test_pieces_of_one_plan_become_the_run(tmp_path):
     for judge in whole.judges():
         assert list(run.judgments(judge)) == list(whole.judgments(judge))
     assert figures(run) == figures(whole)
+
+
+def test_a_folder_and_a_pattern_of_pieces_are_one_table_and_overlapping_ones_stay_apart(tmp_path):
+    german = [dataclasses.replace(one, lang="de") for one in STATEMENTS]
+    asked = list(plan(german, load_pack(), list(SPEC.probes), seed=SPEC.seed))
+    hashes = {"de": "cbacbacbacba"}
+    en = piece(tmp_path / "langs" / "en", STATEMENTS, everything)
+    of_de = {"planned": asked, "languages": ("de",), "pack_hashes": hashes}
+    de = piece(tmp_path / "langs" / "de", german, everything, **of_de)
+    merged = genprobe.merge([de, en], tmp_path / "merged")
+    for given in (tmp_path / "langs", f"{tmp_path}/l*/*", [de, en]):
+        assert (
+            figures(given) == figures(merged) and len({s.by["lang"] for s in figured(given)}) == 2
+        )
+        assert genprobe.verify(given) == []
+    assert all(f">{lang}<" in genprobe.report(tmp_path / "langs") for lang in ("German", "English"))
+    # Pieces of one language share their cells: not pooled before they are merged.
+    cut = STATEMENTS[:1], STATEMENTS[1:]
+    halves = [piece(tmp_path / "halves" / f"{n}", part, everything) for n, part in enumerate(cut)]
+    found = figured(tmp_path / "halves")
+    assert {s.by["source"] for s in found} == {str(one.folder) for one in halves}
+    for one in halves:
+        mine = [s for s in found if s.by["source"] == str(one.folder)]
+        assert [(s.metric, s.value, s.n) for s in mine] == [
+            (s.metric, s.value, s.n) for s in figured(one)
+        ]
+
+
+def test_models_in_a_folder_are_compared_as_if_named_and_pieces_of_one_are_not(tmp_path):
+    for name in ("model-1", "model-2"):
+        piece(tmp_path / "models" / name, STATEMENTS, everything, model=f"org/{name}")
+    named = genprobe.compare(tmp_path / "models" / "model-1", tmp_path / "models" / "model-2")
+    assert len(named) and list(genprobe.compare(tmp_path / "models")) == list(named)
+    assert list(genprobe.compare(f"{tmp_path}/models/*")) == list(named)
+    for n, part in enumerate((STATEMENTS[:1], STATEMENTS[1:])):
+        piece(tmp_path / "pieces" / f"{n}", part, everything)
+    with pytest.raises(RunError, match="differ in more than the model"):
+        genprobe.compare(tmp_path / "pieces")
 
 
 def test_labels_that_not_all_pieces_have_are_left_out(tmp_path):

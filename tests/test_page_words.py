@@ -19,13 +19,18 @@ CODES = registry.names("page")
 # Phrases that the page puts together of several pieces.
 COMPOSED = {
     f"phrases.{key}"
-    for key in ("agrees", "disagrees", "first_look", "harm", "harm_models", "missing_care")
+    for key in (
+        *("first_look", "harm", "harm_models", "missing_care", "not_endorsed", "no_script"),
+        *("left_out_scorers", "cut_replies", "cut_thoughts", "cut_care", "cut_rank_care"),
+        *("this_judge", "this_classifier", "few_templates", "few_replies", "sides_care"),
+        *("sides_second_care", "judge_care", "judge_here_care", "turned_most_care"),
+    )
 }
 # Texts that may be as in English: without words, or the same word in some language.
 SAME = {
     "finding.left_out", "page.details", "phrases.signature", "phrases.signatures", "phrases.points",
     "phrases.template", "phrases.by", "phrases.page", "browser.sentiment", "browser.question",
-    "browser.persona", "phrases.rate", "phrases.quote", "phrases.holm",
+    "browser.persona", "phrases.no", "phrases.rate", "phrases.quote", "phrases.holm",
 }  # fmt: skip
 
 
@@ -36,19 +41,40 @@ def test_the_languages_are_those_that_were_asked_for():
 @pytest.mark.parametrize("code", CODES)
 def test_every_key_is_there_with_the_same_slots_and_nobody_is_said_to_have_read_it(code):
     words, english = page.load(code), page.load("en")  # which refuses other keys and slots
-    assert words.texts.keys() == english.texts.keys()
+    texts = {k: v for k, v in words.texts.items() if not k.startswith(page.METRICS)}
+    assert texts.keys() == english.texts.keys()
     assert [term.key for term in words.terms] == [term.key for term in english.terms]
     assert words.unread is (code != "en") and words.direction in ("ltr", "rtl")
-    same = [key for key, text in words.texts.items() if text == english.texts[key]]
+    same = [key for key, text in texts.items() if text == english.texts[key]]
     assert code == "en" or set(same) <= SAME, same
+
+
+@pytest.mark.parametrize("code", [code for code in CODES if code != "en"])
+def test_every_metric_has_its_words_and_a_new_one_is_asked_for(tmp_path, code):
+    assert not [
+        f for f in genprobe.lint(registry.folder("page") / f"{code}.toml") if f.level == "error"
+    ]
+    words = page.load(code)
+    for name in metrics.catalogue():
+        assert words.measure(name) and words.measure(name) != metrics.find(name).title
+    over, own = words.measure("endorsed-over-wordings"), words.measure("endorsed")
+    assert own in over and own != over and words.measure("no-such-metric") is None
+    folder = tmp_path / "page"
+    shutil.copytree(registry.folder("page"), folder)
+    file = folder / f"{code}.toml"
+    file.write_text(
+        re.sub("^negrate = .*\n(?=negrate-pub)", "", file.read_text("utf-8"), flags=re.M), "utf-8"
+    )
+    [fault] = genprobe.lint(file)
+    assert fault.level == "error" and "'metrics.negrate' is missing" in fault.message
 
 
 def test_every_phrase_is_one_that_the_page_says():
     """A text that was reworded in the code would silently stay English."""
     root = Path(genprobe.__file__).parent
-    parts = [p for d in ("report", "tasks") for p in sorted((root / d).rglob("*.*"))]
+    rooms = ("report", "tasks", "metrics", "analysis", "judges", "outcomes", "resources", "runs")
+    parts = [p for d in rooms for p in sorted((root / d).rglob("*.*"))]
     code = " ".join(p.read_text("utf-8") for p in parts if p.suffix in {".py", ".html", ".js"})
-    code += " ".join(m.title for m in metrics.catalogue().values())
     code += " ".join(findings.READINGS.values())
     for old, new in ((r'"\s+f?"', ""), (r"\\u00a0", " "), (r"\s+", " ")):
         code = re.sub(old, new, code)

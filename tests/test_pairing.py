@@ -185,7 +185,9 @@ def test_the_chain_from_a_survey_to_a_score(tmp_path):
         "African Igbo people are business minded.",
     ]
     # People check the grammar, and the pairs that they confirm are kept.
-    *sheets_, _, key = validate.export(at["p"], at["sheet"], "grammar", annotators=2, repeats=0)
+    *sheets_, _, key = validate.export(
+        at["p"], at["sheet"], name="grammar", annotators=2, repeats=0
+    )
     for path in sheets_:
         lines = list(csv.reader(path.open(encoding="utf-8-sig", newline="")))
         for cells in lines[1:]:

@@ -53,7 +53,7 @@ def test_half_a_layout_and_a_name_that_is_no_file_are_told(tmp_path):
     row = {"anti": "Women run.", "prro": "Men run.", "lang": "en"}
     said = refused(save(tmp_path, [row]))
     assert "the column 'anti' also needs pro; columns: anti, prro, lang" in said
-    assert refused("mine").endswith("known: builtin, shades, templates, bbq, a file")
+    assert "known: builtin, shades, templates, bbq, " in refused("mine")
     assert refused("shade").endswith("did you mean 'shades'?")
 
 
@@ -287,15 +287,19 @@ def test_unknown_options_by_language(tmp_path):
     found, notes = pairs.load(save(tmp_path, [row]))
     assert found[0].extra["unknown"] is None
     assert any("no unknown option" in n for n in notes)
-    assert "unknown language 'sw'" in refused(save(tmp_path, [bare | {"lang": "sw"}]))
+    found, _ = pairs.load(save(tmp_path, [bare | {"lang": "sw"}]))
+    assert found[0].lang == "sw" and found[0].extra["unknown"] is None
+    assert "unknown language 'Swahilli'" in refused(save(tmp_path, [bare | {"lang": "Swahilli"}]))
 
 
 def test_every_wording_of_choices_is_whole():
-    assert registry.names("choices") == registry.names("languages")
-    for lang in registry.names("choices"):
+    known = {*registry.names("languages"), *registry.names(packs.CHOSEN)}
+    assert set(registry.names("choices")) == known | {choices.NO_WORDS}
+    assert known == set(registry.names("choosing"))
+    for lang in known:
         said = choices.wording(lang)
         assert not said.text.endswith((" ", "\n"))
-        assert said.space == ("" if lang.startswith("zh") else " ")
+        assert said.space == ("" if lang.startswith(("zh", "ja")) else " ")
         assert len({choices.bare(word) for word in said.unknown}) == len(said.unknown) > 5
 
 

@@ -17,7 +17,7 @@ from types import SimpleNamespace
 import pytest
 from click.testing import CliRunner
 
-from genprobe import api, tasks
+from genprobe import api, metrics, tasks
 from genprobe.analysis import compare, paradigm_runs
 from genprobe.analysis import score as counting
 from genprobe.commands import cli
@@ -73,6 +73,8 @@ class Model:
     def reply(self, request, draw):
         if request.pack.startswith("stories"):
             return f"{(GOOD, BAD)[draw % 2]} {draw}."
+        if request.pack.startswith("choices"):
+            return f"{'ABC'[draw % 3]}."
         if request.pack.startswith("essays"):
             return ("It is true, and I agree.", "I disagree.", "Who knows?")[draw % 3]
         options = packs.load_pack("yesno").options(request.lang, "choice")
@@ -865,6 +867,11 @@ def two(folders):
     return found, made.differences
 
 
+def only(differences):
+    """Sections that have no more than these."""
+    return SimpleNamespace(differences=differences, splits=[], why={})
+
+
 def test_the_page_ranks_no_models_whose_thoughts_were_cut_off(two, monkeypatch):
     monkeypatch.setattr(thoughts, "MOST_CUT", -1)  # a run without thoughts has too many, too
     found, differences = two
@@ -928,7 +935,7 @@ def test_the_replies_that_are_shown_were_read_as_the_page_says(two):
 def test_in_every_language_the_finding_has_the_figures_that_it_has_in_english(two, code):
     found, differences = two
     about = first.finding(found, differences, [])
-    told = local.finding(own.load(code), found, differences, [], about)
+    told = local.finding(own.load(code), found, only(differences), [], about)
     ends = {
         f"{100 * value:.1f}"
         for d in findings.differences(differences)
@@ -947,49 +954,140 @@ def test_in_every_language_the_finding_has_the_figures_that_it_has_in_english(tw
     )
 
 
-class Spoken(HTMLParser):
-    """How many letters of a page are in each language, apart from code, replies and scripts."""
+class Said(HTMLParser):
+    """The texts of a page and of its attributes, apart from code and quotations: (language, text).
 
-    SILENT = frozenset(("script", "style", "code", "blockquote", "bdi", "select", "svg"))
+    What was asked, what a model wrote and a pack's own notes are quotations.
+    """
+
+    SILENT = frozenset(("script", "style", "code", "blockquote", "bdi", "q"))
+    SPOKEN = ("title", "aria-label", "data-of", "data-title", "data-copied", "data-selected")
 
     def __init__(self, text):
         super().__init__()
-        self.langs, self.letters = [], {}
+        self.open, self.said = [("", "", False)], []
         self.feed(text)
 
     def handle_starttag(self, tag, attrs):
+        given = dict(attrs)
+        _, lang, silent = self.open[-1]
+        lang = given.get("lang") or lang
+        self.said += [(lang, " ".join(given[a].split())) for a in self.SPOKEN if given.get(a)]
         if tag not in Page.VOID | Page.SVG:
-            given = dict(attrs)
-            over = self.langs[-1][1:] if self.langs else ("", False, False)
-            silent = over[1] or tag in self.SILENT
-            section = over[2] or given.get("id") in ("measures", "behind-sentences", "paper")
-            self.langs.append((tag, given.get("lang") or over[0], silent, section))
+            self.open.append((tag, lang, silent or tag in self.SILENT))
 
     def handle_endtag(self, tag):
         if tag not in Page.VOID | Page.SVG:
-            self.langs.pop()
+            self.open.pop()
 
     def handle_data(self, data):
-        if self.langs and not self.langs[-1][2]:
-            _, lang, _, section = self.langs[-1]
-            latin = len(re.findall("[A-Za-z]{2,}", data)) and lang != "en"
-            letters = sum(map(str.isalpha, data))
-            key = (
-                "definitions"
-                if lang == "en" and section
-                else "latin"
-                if latin and not re.search("[^\\x00-\u02ff]", data)
-                else lang
-            )
-            self.letters[key] = self.letters.get(key, 0) + letters
+        _, lang, silent = self.open[-1]
+        if not silent:
+            self.said.append((lang, " ".join(data.split())))
 
 
-def test_most_of_a_page_is_in_the_reader_s_language_and_the_rest_says_that_it_is_english(folders):
-    runs = [folders[name] for name in FOUR]
-    counts = Spoken(render_report(runs, page_lang="kk")).letters
-    own, left = counts["kk"], counts["en"]
-    # Definitions of measures come from the docs, and stay English.
-    assert own / (own + left) > 0.6, counts
+# Names, which are the same in every language: of measures, questions, wordings, scorers, reasons,
+# groups and products.
+NAMED = {
+    *metrics.catalogue(), *words.REASONS,
+    *(key.removeprefix(own.METRICS) for key in own.load("kk").texts if own.METRICS in key),
+    *packs.load_pack("yesno").probes, *packs.load_pack("essays").probes,
+    *("one-7b", "other-7b", "yesno", "stories", "essays", "choices", "logprob", "English", "free"),
+    *("choice", "published", "bias", "loglik", "ppl", "yes", "no", "P(yes)", "P(no)", "of all"),
+    *("genprobe", "Markdown", "LaTeX", "JavaScript", "NegRate", "RuBia", "BBQ", "mid-p", "tau-b"),
+    *("acquiescence", "contrast gap", "seed", "hash", "top p", "Top p", "macro F1", "says"),
+    *("prefers", "letters", "words", "person", "plain", "direct", "formal", "after", "gender"),
+    *("ar", "en", "kk", "ru", "age", "profession", "nationality", "statement", "probe", "wording", "residual", "answer", "stance", "Holm"),
+}  # fmt: skip
+NAMES = re.compile(
+    r"`[^`]*`|--[\w-]+|\([a-z-]{2,8}\)|"
+    + "|".join(
+        rf"(?<![\w-]){re.escape(name)}(?![\w-])" for name in sorted(NAMED, key=len, reverse=True)
+    )
+)
+
+
+def english_left(page, english, script):
+    """What of a page is still English prose: as in the English page, marked, or in Latin letters.
+
+    script: whether the language is written in Latin letters.
+    """
+    there = {text for _, text in Said(english).said}
+    left = {}
+    for lang, text in Said(page).said:
+        bare = NAMES.sub(" ", text)
+        latin = re.findall("[A-Za-z]{2,}", bare)
+        if latin and (lang == "en" or not script or (text in there and len(latin) > 1)):
+            left[text] = lang
+    return left
+
+
+CHOICES = [
+    {
+        "id": f"c{n}",
+        "lang": "en",
+        "context": f"A nurse met a pilot ({n}).",
+        "label": n % 3,
+        "question": "Who was late?",
+        "options": ["the nurse", "the pilot", "unknown"],
+        "unknown": 2,
+        "target": 0,
+        "polarity": "neg",
+        "bias_type": "profession",
+        "condition": "ambig" if n % 2 else "disambig",
+    }
+    for n in range(8)
+]
+PAGES = {
+    "one": ("other",), "four": FOUR, "essays": ("essays",), "reviewed": ("answers", "other"),
+    "choices": (), "wordings": (),
+}  # fmt: skip
+
+
+@pytest.fixture(scope="module")
+def in_english(folders, tmp_path_factory):
+    """The pages in English, made when they are asked for: name -> (runs, review, page)."""
+    made, home, langs = {}, tmp_path_factory.mktemp("more"), {"langs": ["ar", "en"], "limit": 4}
+    one, other = Model("org/one-7b"), Model("other-7b")
+    more = {
+        "choices": lambda: [("choices", one, {"langs": ["en"], "data": CHOICES})],
+        "wordings": lambda: [("yesno", m, {**langs, "wordings": "2"}) for m in (one, other)],
+    }
+
+    def make(name):
+        if name not in made:
+            table = None
+            if name in more:
+                with pytest.MonkeyPatch.context() as patch:
+                    runs = [
+                        ask(patch, home / f"{name}{at}", verb, model, **given)
+                        for at, (verb, model, given) in enumerate(more[name]())
+                    ]
+            else:
+                runs = [folders[one] for one in PAGES[name]]
+            if name == "reviewed":
+                runs, table = reviewed(runs, tmp_path_factory.mktemp("review"))
+            made[name] = (runs, table, render_report(runs, reviewed=table))
+        return made[name]
+
+    return make
+
+
+@pytest.mark.parametrize(
+    ("code", "name"),
+    [("kk", "one"), ("ar", "choices")]
+    + [
+        pytest.param(code, name, marks=pytest.mark.slow)
+        for code in registry.names("page")
+        for name in PAGES
+        if code != "en"
+    ],
+)
+def test_a_page_has_no_prose_but_the_reader_s_language(in_english, code, name):
+    runs, table, english = in_english(name)
+    page = render_report(runs, page_lang=code, reviewed=table)
+    assert english_left(page, english, code in ("de", "es", "fr")) == {}
+    assert len(english_left(english, english, True)) > 20  # the same finds the English of English
 
 
 def test_no_language_calls_sure_what_is_not(two):
@@ -998,7 +1096,7 @@ def test_no_language_calls_sure_what_is_not(two):
     sure = any(d.reach for d in findings.differences(differences))
     for code in registry.names("page"):
         said = own.load(code)
-        told = local.finding(said, found, differences, [], about)
+        told = local.finding(said, found, only(differences), [], about)
         end = said.texts["finding.higher"].rpartition("}")[2]
         assert any(end in line.text for line in (told.title, *told.told)) is sure
 

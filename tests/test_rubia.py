@@ -135,7 +135,9 @@ def test_validators_are_asked_both_questions_of_the_domain(lang, tmp_path):
     rows.append({"id": "own", "lang": lang, "domain": "other", "pro": "A b c.", "anti": "A d c."})
     source = tmp_path / "pairs.csv"
     tables.write(source, rows, list(rows[0]))
-    *found, _, key = validate.export(source, tmp_path / "s.csv", "rubia", annotators=3, repeats=0)
+    *found, _, key = validate.export(
+        source, tmp_path / "s.csv", name="rubia", annotators=3, repeats=0
+    )
     questions = validate.load("rubia").questions
     shown = sheets.read(found[0], ["row"])
     names = [head.split(":")[0] for head in shown.heads]

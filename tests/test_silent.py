@@ -43,7 +43,7 @@ from genprobe.resources import registry
 from genprobe.review.agreement import agreement
 from genprobe.review.collect import collect
 from genprobe.review.corrected_rates import confusion
-from genprobe.review.correction import corrected
+from genprobe.review.correction import Read, correct
 from genprobe.review.sample import export
 from genprobe.runs.run import Run
 from genprobe.tasks import judge_run
@@ -70,7 +70,7 @@ def test_no_correction_of_a_label_that_nobody_reviewed():
     """40 replies called positive, none of them reviewed: how many are is not known."""
     measured = np.array([True] * 40 + [False] * 60)
     truth = np.array([np.nan] * 40 + [0.0] * 20 + [np.nan] * 40)
-    found = corrected(measured, truth)
+    found = correct(Read(measured, truth, np.ones(100), np.arange(100)))
     assert (found.measured, found.n_reviewed) == (0.4, 20)
     assert (found.ppi, found.ppi_low, found.over, found.accuracy) == (None, None, None, None)
 
@@ -1162,3 +1162,16 @@ def test_a_table_that_asked_in_other_words_is_not_signed_by_a_pack():
             signatures = {s.signature for s in score(folder, metrics="yes")}
         assert all(("|pack:yesno@" in sign) == signed for sign in signatures), signatures
         assert all(("|pack_hashes:" in sign) == signed for sign in signatures), signatures
+
+
+def test_the_price_of_asking_again_and_of_a_second_reader_is_told():
+    from genprobe.analysis import forecast
+    from genprobe.engines import Options
+
+    def told(**more):
+        ask = tasks.Ask(model="m", options=Options(base_url="http://localhost:9/v1"), **more)
+        return forecast._cost(forecast.price("1,2"), 100, 100, 4, ask, 0)
+
+    assert "not clear" not in told() and "second reader" not in told()
+    assert "replies that are not clear are asked again" in told(ask_again=True)
+    assert "costs a second reader, too" in told(second_reader="x")

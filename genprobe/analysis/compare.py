@@ -233,11 +233,11 @@ def _retested(asked: _Asked, metrics: Sequence[str], by: Sequence[str], note: No
 def _components(
     asked: _Asked, metrics: Sequence[str], by: Sequence[str], between: Sequence[str]
 ) -> list[Score]:
-    from genprobe.analysis import components
+    from genprobe.analysis import components, paired
 
     pooled = asked.pooled()
     name = metrics[0] if metrics else main_measure([pooled], by, share=True)
-    apart = never_pooled(pooled, name, (*between, *by, "model"))
+    apart = paired.apart(name, [pooled], (*between, *by))
     return components.of_outcomes(pooled, name, [*apart, *by], between, asked.sign)
 
 
@@ -251,14 +251,14 @@ def _tested(
 ) -> Scores:
     """Run an analysis of variance, or the Kolmogorov-Smirnov test, over all runs together."""
     from genprobe import metrics as measures
-    from genprobe.analysis import distributions, significance, variance
+    from genprobe.analysis import distributions, paired, significance, variance
     from genprobe.statistics import resampled
 
     pooled = asked.pooled()
     columns = list(between) or (list(variance.FACTORS) if test == "anova" else ["model"])
     parts = []
     for name in metrics or [main_measure([pooled], by)]:
-        cells = never_pooled(pooled, name, (*columns, *by))
+        cells = paired.apart(name, [pooled], (*columns, *by))
         kept, left = significance.values(pooled, name, [*cells, *by], columns)
         cells = [column for column in cells if kept[column].nunique() > 1]
         if not len(kept):
@@ -400,11 +400,7 @@ def _paired(
         (two, name, cell)
         for two in sides
         for name in metrics or two.metrics(by)
-        for cell in paired.cells_of(
-            *(two.one, two.other, name),
-            [*never_pooled(two.one, name, (*by, "model", two.column)), *by],
-            two.column,
-        )
+        for cell in paired.cells_of(*(two.one, two.other, name, by, two.column))
     ]
     several = sum(cell.both > 0 for _, _, cell in found)
     if not several:
@@ -427,14 +423,14 @@ def _differences(
     asked: _Asked, metrics: Sequence[str], by: Sequence[str], between: Sequence[str]
 ) -> list[Score]:
     """Compute the components of the difference of every other run and the first."""
-    from genprobe.analysis import components
+    from genprobe.analysis import components, paired
 
     if len(asked.of) < 2:
         raise InputError("--test differences needs at least two runs; give another")
     scores = []
     for name in metrics or [main_measure(asked.tables, by, share=True)]:
         first, *others = zip(asked.names, asked.tables, strict=True)
-        cells = [*never_pooled(first[1], name, (*between, *by, "model")), *by]
+        cells = [*paired.apart(name, [first[1]], (*between, *by)), *by]
         for other in others:
             names = first[0], other[0]
             tables = first[1], other[1]
@@ -464,14 +460,14 @@ def ranked(
     """
     import pandas as pd
 
-    from genprobe.analysis import ranking
+    from genprobe.analysis import paired, ranking
     from genprobe.metrics import wordings
 
     name = metric or main_measure(list(tables.values()), by)
     if not metric and _panel(tables.values()):
         name = wordings.over(name) or name
     pooled = pd.concat([t.assign(model=model) for model, t in tables.items()], ignore_index=True)
-    columns = [*never_pooled(pooled, name, (*by, "model")), *by]
+    columns = [*paired.apart(name, [pooled], by), *by]
     return name, ranking.of_outcomes(pooled, name, columns)
 
 
@@ -534,8 +530,7 @@ def _power(
     }
     scores = []
     for two, name in itertools.product(sides, names):
-        columns = [*never_pooled(two.one, name, (*by, "model", two.column)), *by]
-        for cell in paired.cells_of(two.one, two.other, name, columns, two.column):
+        for cell in paired.cells_of(two.one, two.other, name, by, two.column):
             about = {"of": name, "a": two.a, "b": two.b, **cell.by}
             if not isinstance(cell, paired.Matched) or len(cell.wordings) > 1:
                 raise InputError(f"--power plans for a mean over units; {name} is none")
@@ -547,7 +542,7 @@ def _power(
                 found = power.power_paired(*gaps.as_one(own[own[:, [1, 3]].any(axis=1)]), points)
                 scores += significance.power_scores(found, about, two.sign(ids[name]))
     for name in names if not sides else ():
-        columns = [*never_pooled(asked.tables[0], name, by), *by]
+        columns = [*paired.apart(name, asked.tables, by), *by]
         kept, left = significance.values(asked.tables[0], name, columns)
         if left:
             note(f"{name}: {significance.reasons(left)}, of {len(kept) + sum(left.values())}")
@@ -607,16 +602,6 @@ def main_measure(tables: Sequence[pd.DataFrame], by: Sequence[str], share: bool 
         if fits and not (share and metric.scale == "number"):
             return name
     raise InputError("name the metric to compare with --metric; see `genprobe list metrics`")
-
-
-def never_pooled(outcomes: pd.DataFrame, name: str, but: Collection[str]) -> list[str]:
-    """Return the columns over which a metric is never pooled and which have several values."""
-    from genprobe import metrics as measures
-
-    metric = measures.find(name)
-    several = dict.fromkeys([*metric.apart, *metric.adds])
-    columns = [c for c in several if c in outcomes and c not in (*but, *metric.never_by)]
-    return [c for c in columns if outcomes[c].nunique() > 1]
 
 
 def _cells(rows: pd.DataFrame, by: Sequence[str]) -> list[tuple[dict[str, Any], pd.DataFrame]]:

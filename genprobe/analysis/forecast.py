@@ -16,6 +16,7 @@ from genprobe.errors import InputError
 from genprobe.records import Request, Statement
 from genprobe.resources import models
 from genprobe.runs.usage import usage
+from genprobe.tasks.pipeline import second
 from genprobe.tasks.pipeline.open import control_folder, control_room
 from genprobe.text import many
 
@@ -186,6 +187,10 @@ def _cost(cost: Price, into: int, out: int, free: int, ask: Ask, room: int) -> s
         line += f", {more:.4f} if the model thinks by itself ({THINK_TOKENS} tokens each)"
     if not ask.control and ask.options.thinking.mode != "off" and ask.options.base_url:
         line += "; requests whose thoughts are cut off are asked again, at additional cost"
+    if ask.ask_again:
+        line += "; replies that are not clear are asked again, at additional cost"
+    if ask.second_reader:
+        line += "; what the rules leave open costs a second reader, too"
     return line
 
 
@@ -247,4 +252,6 @@ def used(run: Run, cost: Price | None = None) -> str:
         line += f", {found.reasoning_tokens} of these of thoughts"
     if cost:
         line += f"; cost {cost.of(into or 0, out or 0):.4f}"
+    if any(name == second.AGAIN or name.startswith("llm-") for name in run.judges()):
+        line += "; those of a second reader, and of asking again, are not counted"
     return line

@@ -87,16 +87,6 @@ def measured(cases: Sequence[Case], engine: Engine, progress: Progress = quiet) 
     return found
 
 
-def read_by_rules(cases: Sequence[Case]) -> list[Measured]:
-    """Return how well the rules read the labelled replies of yes/no questions and choices."""
-    rows = []
-    for own in _seconds():
-        if rules := _rules(own):
-            mine = ((case, case.item) for case in cases if _fits(case, own))
-            rows += [case.read_as(verdict.label) for case, verdict in verdicts(rules, mine)]
-    return licences.measure(rows)
-
-
 def _seconds() -> Iterator[Second]:
     return (task.second for task in tasks.every() if task.second)
 

@@ -168,12 +168,13 @@ def fits(metric: Metric, by: Sequence[str] = ()) -> bool:
     return mean and not set(by) & set(metric.never_by)
 
 
-def apart(metric: Metric, tables: Sequence[pd.DataFrame], but: Sequence[str] = ()) -> list[str]:
+def apart(name: str, tables: Sequence[pd.DataFrame], but: Sequence[str] = ()) -> list[str]:
     """Return the columns over which a metric is never pooled and which have several values.
 
     They are its `apart` (such as the scorer) and `adds` (such as the condition of a choice).
-    tables: of the two models. but: columns that are left out, besides those in which models differ.
+    tables: outcomes. but: columns that are left out, besides those in which models differ.
     """
+    metric = metrics.find(name)
     return [
         column
         for column in dict.fromkeys([*metric.apart, *metric.adds])
@@ -286,7 +287,7 @@ def cells_of(
             raise unknown("column", column, [str(name) for name in a.columns])
         if column not in a or column not in b or (column in never and column in by):
             raise InputError(f"{metric} cannot be split by {column!r} in both")
-    by = list(dict.fromkeys([*apart(chosen, (a, b), (*by, between)), *by]))
+    by = list(dict.fromkeys([*apart(chosen.name, (a, b), (*by, between)), *by]))
     return matched(a, b, metric, by, between) if fits(chosen) else summed(a, b, chosen, by, between)
 
 

@@ -6,6 +6,7 @@ from collections.abc import Callable
 from pathlib import Path
 from typing import Any
 
+from genprobe import publishing
 from genprobe.analysis.again import score_again
 from genprobe.analysis.sources import runs_of
 from genprobe.errors import Caution, GenprobeError, InputError, RunError
@@ -42,15 +43,29 @@ def verify(
     """
     if (reviewed or people or figures) and not recompute:
         raise InputError("--reviewed, --people and --figures work only with --recompute; add it")
-    opened = [Run.open(folder) for folder in runs_of(runs)]
     problems: list[str] = []
 
     def wrong(line: str) -> None:
         problems.append(line)
         note(Caution(line))
 
+    opened, bare = [], []
+    published = [one for one in runs_of(runs) if publishing.is_publication(one)]
+    for folder in runs_of(runs):
+        if folder not in published:
+            opened.append(Run.open(folder))
+            continue
+        if seal or sign:
+            raise InputError(f"{folder}: is published; seal and sign the runs before")
+        whole, hidden, lines = publishing.check(folder)
+        opened += whole
+        bare += hidden
+        for line in lines:
+            wrong(line)
+        if not lines:
+            note(f"{folder}: every file is as it was published")
     for run in opened:
-        where = f"{run.folder}: " if len(opened) > 1 else ""
+        where = f"{run.folder}: " if len(opened) > 1 or published else ""
         before = len(problems)
         if seal:
             run.seal()
@@ -65,6 +80,13 @@ def verify(
         _sealed(run, where, allowed, found, wrong, note)
         if sign and found:
             note(Caution(f"{where}not signed, because of the problems above"))
+    for folder in published if recompute else ():
+        for line in publishing.recompute(folder, bare, note):
+            wrong(line)
+        drawn = folder / publishing.DRAWN
+        if drawn.is_dir():
+            mine = [run.folder for run in opened if folder in run.folder.parents]
+            _drawn(mine, drawn, None, wrong, note)
     if figures is not None:
         _drawn([run.folder for run in opened], Path(figures), reviewed, wrong, note)
     return problems

@@ -139,11 +139,15 @@ def dataset_disambiguate(
     must read the rows with `to_read`, and write yes into `read_by_person`, before `dataset_fill`
     takes them.
     """
-    from genprobe.curation import steps
+    from genprobe.curation import disambiguate, tables
 
     table = rows_of(data, "data")
     with writer("disambiguate", model, served, note) as engine:
-        return steps.disambiguate(table, engine, seed=seed, out=out, note=note)
+        rows, names = disambiguate.run(table, engine, seed)
+    if out is not None:
+        tables.write(out, rows, names)
+    note(f"to be read by a person: {many(sum(bool(row['to_read']) for row in rows), 'row')}")
+    return Rows(rows)
 
 
 @shown(Served)
@@ -167,13 +171,24 @@ def augment(
     server of base_url if there is one; one must be named. The other arguments are those of
     `curation.augment.Wanted`. Near-duplicates are left out. Have people check the rows.
     """
-    from genprobe.curation import steps
-    from genprobe.curation.augment import Wanted
+    from genprobe.curation import augment as augmenting
+    from genprobe.curation import tables
 
     table = rows_of(data, "data")
     with writer("augment", model, served, note) as engine:
-        wanted = Wanted(count, lang, places, batch, temperature, seed)
-        return steps.augment(table, engine, wanted, out=out, note=note)
+        wanted = augmenting.Wanted(count, lang, places, batch, temperature, seed)
+        done = augmenting.run(table, engine, wanted, note)
+    if out is not None:
+        tables.write(out, done.rows, augmenting.COLUMNS)
+    for line in done.bad:
+        note(line)
+    rows = many(len(done.rows), "row")
+    note(f"{rows} of {count} wanted; near-duplicates dropped: {done.dropped}")
+    for what, replies in done.replies.items():
+        note(f"{what}: {done.refusals[what]} of {many(replies, 'reply')} refused")
+    if done.halted:
+        note(f"batches in which the model said that it stopped: {done.halted}")
+    return Rows(done.rows)
 
 
 # --- classifiers, second readers
@@ -357,6 +372,7 @@ def _listed(what: str) -> list[tuple[str, str]]:
         for (code, kind), figures in measured.real().items():
             before = f"{read[code]}, " if code in read else ""
             read[code] = f"{before}{kind} {figures.brief()}"
+        options = [inputs.load_language(code) for code in registry.names(inputs.CHOSEN)]
         return [
             (
                 one.code,
@@ -365,6 +381,13 @@ def _listed(what: str) -> list[tuple[str, str]]:
                 f"real replies: {read.get(one.code, 'not measured')}",
             )
             for one in languages
+        ] + [
+            (
+                one.code,
+                f"{one.name}, {one.native}; choices and log-probabilities alone, read by marks and "
+                f"texts of options; wordings: {one.review}; real replies: not measured",
+            )
+            for one in options
         ]
     if what == "classifiers":
         from genprobe.judges.classifiers import cards
@@ -391,9 +414,10 @@ def _listed(what: str) -> list[tuple[str, str]]:
             found |= {c.name: c.about for c in task.rows.columns if c.name not in found}
         return [*found.items(), *facts.COLUMNS.items()]
     if what == "data":
-        from genprobe.datasets import pairs
+        from genprobe.datasets import pairs, sets
 
-        return [*statements.DATA.items(), *pairs.NAMED.items()]
+        public = [(name, sets.load(name).about) for name in sets.names()]
+        return [*statements.DATA.items(), *pairs.NAMED.items(), *public]
     if what == "words":
         from genprobe.resources import page
 

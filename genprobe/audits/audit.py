@@ -2,11 +2,15 @@
 
 from __future__ import annotations
 
+import contextvars
 import dataclasses
 import json
+import threading
+import time
 from collections.abc import Mapping, Sequence
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
+from urllib.parse import urlsplit
 
 from genprobe import api, tasks
 from genprobe._version import __version__
@@ -20,9 +24,9 @@ from genprobe.render import formats
 from genprobe.render.scores import Scores
 from genprobe.resources import models
 from genprobe.runs.run import Run
-from genprobe.tasks.pipeline import Note, Progress, quiet
+from genprobe.tasks.pipeline import Note, Progress, quiet, second
 from genprobe.tasks.pipeline.generate import unanswered
-from genprobe.tasks.pipeline.open import open_engine
+from genprobe.tasks.pipeline.open import open_engine, served
 from genprobe.text import many
 
 if TYPE_CHECKING:
@@ -65,6 +69,8 @@ def audit(
 ) -> Audit:
     """Run the audit that a file describes (docs/audit.md): every model with every instrument.
 
+    Models on different servers, and one on this machine, are asked at the same time.
+
     file: the file, or its content as a dict. It is checked whole before anything runs. out: the
     folder, in which the same audit goes on; None means that of the file, else
     `audits/<its name>`. against: the folder of an earlier audit, with which each model is compared.
@@ -85,7 +91,7 @@ def audit(
         note(line)
     _write(plan)
     with models.also(plan.known):
-        failed = _run(plan, note, progress)
+        failed = _Work(plan, note, progress).run()
     done = [cell for cell in plan.cells if (cell.folder / "run.json").is_file()]
     left = [f"{c.name}: {line}" for c in done if (line := unanswered(Run.open(c.folder)))]
     found = Audit(plan.out, told, [c.folder for c in done], failed=failed, left=left)
@@ -150,57 +156,160 @@ class _Kept:
             engine.close()
 
 
-def _run(plan: Plan, note: Note, progress: Progress) -> list[str]:
-    """Run the cells that are not finished. Returns those that failed and why, in lines."""
-    there = {cell.name: cell.there() for cell in plan.cells}
-    total, before = sum(cell.size.total[0] for cell in plan.cells), 0
-    failed: list[str] = []
-    down: set[str] = set()
-    tell = getattr(progress, "tell", quiet)
-    kept = _Kept()
-    try:
-        progress("audit", sum(n for n, _ in there.values()), total)
-        for at, cell in enumerate(plan.cells, 1):
-            n, done = there[cell.name]
-            others = sum(there[c.name][0] for c in plan.cells[at:])
-            if not done and cell.model in down:
-                failed.append(f"{cell.name}: not asked, because the model failed before")
-            elif not done:
-                where = f"cell {at} of {len(plan.cells)}, {cell.name}"
-                note(f"{where}: {n} of {cell.size.total[0]} replies are there")
-                step = _Step(progress, tell, where, before + others, total)
-                ask = dataclasses.replace(cell.ask, note=_cautions(note), progress=step)
-                try:
-                    run = tasks.run(cell.task, ask, kept)
-                    note(f"{cell.name}: {forecast.used(run, cell.price)}")
-                except GenprobeError as error:
-                    # A model that cannot be opened is not tried again for its next cell.
-                    down |= {cell.model} if kept.engine is None else set()
-                    failed.append(f"{cell.name}: {error}")
-            if (cell.folder / "run.json").is_file():
-                before += Run.open(cell.folder).counts()[1]
-    finally:
-        kept.end()
-    return failed
+HERE = "this machine"
+LEAVE = 5.0  # seconds that a stop waits for what servers are still asked
+
+
+def _places(cell: Cell) -> frozenset[str]:
+    """Return where a cell works: at its server or here, and where its second reader does.
+
+    Two cells never work in one place at once, so no two models share this machine's GPU.
+    """
+    ask = cell.ask
+    found = {_place(ask.engine, ask.model, ask.options)}
+    if ask.second_reader:
+        found.add(
+            _place("auto", ask.second_reader, second.options_for(ask.second_reader, ask.options))
+        )
+    if any(getattr(judge, "heavy", False) for judge in cell.asked.judges):
+        found.add(HERE)
+    return frozenset(found)
+
+
+def _place(engine: str, model: str | None, options: Any) -> str:
+    if engine == "replay":
+        return f"recordings of {model}"
+    url = served(engine, model, options).base_url
+    if not url and model is not None and (known := models.catalogue().get(model.lower())):
+        url = known.base_url
+    return urlsplit(url).netloc if url else HERE
+
+
+class _Work:
+    """Runs the cells that are not finished: those of different places at the same time.
+
+    failed: cells that failed and why, in lines, in the order of the cells.
+    """
+
+    def __init__(self, plan: Plan, note: Note, progress: Progress) -> None:
+        self.plan, self.note, self.progress = plan, note, progress
+        self.turn = threading.Condition(threading.RLock())
+        there = {cell.name: cell.there() for cell in plan.cells}
+        self.counts = {name: n for name, (n, _) in there.items()}
+        self.waiting = [cell for cell in plan.cells if not there[cell.name][1]]
+        self.places = {cell.name: _places(cell) for cell in self.waiting}
+        self.total = sum(cell.size.total[0] for cell in plan.cells)
+        self.busy: dict[str, Cell] = {}
+        self.kept: dict[str, _Kept] = {}
+        self.of: dict[str, str] = {}  # place -> the model that was there last
+        self.lines: dict[str, str] = {}
+        self.down: set[str] = set()
+        self.ended: BaseException | None = None
+
+    def run(self) -> list[str]:
+        """Run them all. What interrupts one, also Ctrl-C, ends all; the same call resumes."""
+        threads: list[threading.Thread] = []
+        try:
+            with self.turn:
+                self.tell()
+                while (self.waiting or self.busy) and not self.ended:
+                    while cell := self.next():
+                        self.busy[cell.name] = cell
+                        work = contextvars.copy_context().run
+                        threads.append(
+                            threading.Thread(target=work, args=(self.cell, cell), daemon=True)
+                        )
+                        threads[-1].start()
+                    self.turn.wait(0.2)  # a wait without an end would not hear Ctrl-C everywhere
+        except BaseException as error:
+            self.ended = self.ended or error
+        until = time.monotonic() + LEAVE
+        for thread in threads:
+            thread.join(max(0.0, until - time.monotonic()))
+        for kept in self.kept.values() if not any(map(threading.Thread.is_alive, threads)) else ():
+            kept.end()
+        if self.ended:
+            raise self.ended
+        return [self.lines[cell.name] for cell in self.plan.cells if cell.name in self.lines]
+
+    def next(self) -> Cell | None:
+        """Take the next cell whose places are free, if one more may run."""
+        taken = frozenset[str]().union(*(self.places[name] for name in self.busy))
+        if self.ended or (self.plan.at_once and len(self.busy) >= self.plan.at_once):
+            return None
+        for cell in self.waiting:
+            if not self.places[cell.name] & taken:
+                self.waiting.remove(cell)
+                return cell
+        return None
+
+    def cell(self, cell: Cell) -> None:
+        """Run a cell, in a thread of its own."""
+        try:
+            self._cell(cell)
+        except BaseException as error:
+            self.ended = self.ended or error
+        finally:
+            with self.turn:
+                self.busy.pop(cell.name)
+                self.turn.notify_all()
+
+    def _cell(self, cell: Cell) -> None:
+        at = [one.name for one in self.plan.cells].index(cell.name) + 1
+        where = f"cell {at} of {len(self.plan.cells)}, {cell.name}"
+        with self.turn:
+            if cell.model in self.down:
+                self.lines[cell.name] = f"{cell.name}: not asked, because the model failed before"
+                return
+            for place in self.places[cell.name]:
+                if place in self.kept and self.of[place] != cell.model:
+                    self.kept[place].end()
+            place = _place(cell.ask.engine, cell.ask.model, cell.ask.options)
+            kept, self.of[place] = self.kept.setdefault(place, _Kept()), cell.model
+            self.note(
+                f"{where}: {self.counts[cell.name]} of {cell.size.total[0]} replies are there"
+            )
+        step = _Step(self, cell.name, where)
+        ask = dataclasses.replace(cell.ask, note=_cautions(self.say), progress=step)
+        try:
+            run = tasks.run(cell.task, ask, kept)
+            self.say(f"{cell.name}: {forecast.used(run, cell.price)}")
+        except GenprobeError as error:
+            # A model that cannot be opened is not tried again for its next cell.
+            self.down |= {cell.model} if kept.engine is None else set()
+            self.lines[cell.name] = f"{cell.name}: {error}"
+        if (cell.folder / "run.json").is_file():
+            self.counts[cell.name] = Run.open(cell.folder).counts()[1]
+
+    def say(self, line: str) -> None:
+        with self.turn:
+            self.note(line)
+
+    def tell(self, more: str = "") -> None:
+        """Show how many replies of the whole audit are there, and what is being done."""
+        with self.turn:
+            if self.ended:
+                raise KeyboardInterrupt  # another cell was interrupted
+            if more and hasattr(self.progress, "tell"):
+                self.progress.tell(more)
+            self.progress("audit", sum(self.counts.values()), self.total)
 
 
 class _Step:
     """Progress of one cell as that of the whole audit."""
 
-    def __init__(self, progress: Progress, tell: Any, where: str, others: int, total: int) -> None:
-        self.progress, self.where = progress, where
-        self.others, self.total, self.tell_ = others, total, tell
-        self.done = 0
+    def __init__(self, work: _Work, name: str, where: str) -> None:
+        self.work, self.name, self.where, self.more = work, name, where, ""
 
     def tell(self, more: str) -> None:
-        self.tell_(f"{self.where}, {more}")
+        self.more = f"{self.where}, {more}"
 
     def __call__(self, what: str, done: int, total: int) -> None:
         if what == "asking":
-            self.done = done
+            self.work.counts[self.name] = done
+            self.work.tell(self.more)
         else:
-            self.tell_(f"{self.where}, {what} {done} of {total}")
-        self.progress("audit", self.others + self.done, self.total)
+            self.work.tell(f"{self.where}, {what} {done} of {total}")
 
 
 def _cautions(note: Note) -> Note:

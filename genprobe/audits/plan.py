@@ -33,7 +33,7 @@ RUNS = "runs"  # the folder of its runs
 CONTROL = "control"
 # Keys of the tables of the file. A model also has the keys of a file of models.
 _EVERYWHERE = ("langs", "limit", "seed")  # what all instruments take, unless they say otherwise
-_TOP = ("out", "date", *_EVERYWHERE, "models", "instruments")
+_TOP = ("out", "date", "at_once", *_EVERYWHERE, "models", "instruments")
 _FACTS = tuple(f.name for f in dataclasses.fields(models.Model) if f.name != "alias")
 _TOLD = ("thinking", "think_tokens", "template_args", "request_args", "concurrency", "http_key")
 _MAY_CHANGE = ("price", "concurrency", "api_key_env", "http_key")  # while an audit goes on
@@ -100,6 +100,7 @@ class Plan:
     """An audit that can run: its cells, model by model.
 
     known: the models that the file describes. fetch: bytes to fetch from the hub, by model.
+    at_once: most cells that run at the same time; 0 for as many as there are places.
     """
 
     name: str
@@ -108,6 +109,7 @@ class Plan:
     known: Mapping[str, models.Model]
     fetch: Mapping[str, int]
     date: str  # of the audit, in a series; "" for that of its first reply
+    at_once: int = 0
 
 
 def name_of(model: str, instrument: str) -> str:
@@ -176,6 +178,8 @@ class _Reader:
         known = {alias.lower(): row[0] for alias, row in rows.items() if row and row[0]}
         own = self.values("", {"out": top["out"]}, {"out": str}) if "out" in top else {}
         folder = door.expanded(out or own.get("out") or f"audits/{self.path.stem}")
+        most = {n: v for n, v in top.items() if n == "at_once"}
+        most = self.values("", most, {"at_once": int})
         date = str(top.get("date", ""))
         with self.at(""):
             if date and not re.fullmatch(r"\d{4}-\d\d-\d\d", date):
@@ -213,7 +217,7 @@ class _Reader:
             goes_on(folder, {cell.name: cell.settings for cell in cells})
         if self.problems:
             raise RowErrors("\n".join(dict.fromkeys(self.problems)))
-        return Plan(self.path.stem, folder, cells, known, fetch, date)
+        return Plan(self.path.stem, folder, cells, known, fetch, date, most.get("at_once", 0))
 
     def model(
         self, alias: str, row: Mapping[str, Any]

@@ -26,9 +26,9 @@ from genprobe.errors import GenprobeError, InputError, RowErrors
 
 # The order in the help; commands that are not named here follow in alphabetical order.
 _ORDER = (
-    *("yesno", "stories", "essays", "logprob", "choices", "judge", "score", "compare", "gate"),
-    *("audit", "report", "review", "dataset", "describe", "augment", "reproduce", "verify"),
-    *("merge", "lint", "list", "classifiers", "selftest"),
+    *("yesno", "stories", "essays", "logprob", "choices", "judge", "rejudge", "score"),
+    *("compare", "gate", "audit", "report", "publish", "review", "dataset", "describe", "augment"),
+    *("reproduce", "verify", "merge", "peers", "lint", "list", "classifiers", "selftest"),
 )
 
 

@@ -64,6 +64,24 @@ FOLLOW = click.option(
     callback=_follow,
     help="Also read links in folders of runs and data, as git-annex and DVC make them.",
 )
+
+
+def _from(context: click.Context, option: click.Parameter, given: Path | None) -> None:
+    from genprobe.datasets import fetch
+
+    fetch.take_from(given)
+
+
+# Set before a command reads data, so it is not passed to the commands.
+FROM = click.option(
+    "--from",
+    type=click.Path(path_type=Path),
+    metavar="FOLDER",
+    is_eager=True,
+    expose_value=False,
+    callback=_from,
+    help="Your copy of the data set that --data names, which is then not fetched.",
+)
 FORMAT = click.option(
     "-f",
     "--format",

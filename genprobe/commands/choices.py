@@ -11,6 +11,7 @@ from genprobe.commands._options import (
     BY,
     FOLLOW,
     FORMAT,
+    FROM,
     QUIET,
     VERBOSE,
     drawn,
@@ -25,8 +26,8 @@ from genprobe.records import DECODES
     "--data",
     default="builtin",
     metavar="D",
-    help="bbq (fetched from its authors' repository), a file or folder in BBQ's layout, a table "
-    "of choices or of pairs of sentences, of which is asked which is likelier (docs/choices.md).",
+    help="A data set by name (`genprobe list data`), a file or folder in BBQ's layout, a table of "
+    "choices or of pairs of sentences, of which is asked which is likelier (docs/choices.md).",
 )
 @click.option(
     "--frame",
@@ -67,7 +68,7 @@ from genprobe.records import DECODES
 )
 @varied()
 @drawn(1, "0", 1.0, 64)
-@together(BY, FORMAT, FOLLOW, QUIET, VERBOSE)
+@together(BY, FORMAT, FOLLOW, FROM, QUIET, VERBOSE)
 def command(by: str | None, form: str, quiet: bool, **asked: Any) -> int:
     """Ask a model to choose among options; read and count what it chose.
 

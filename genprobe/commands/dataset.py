@@ -10,24 +10,31 @@ import click
 
 from genprobe.commands._console import columns as columns_of
 from genprobe.commands._console import noter, print_scores
-from genprobe.commands._options import FOLLOW, FORMAT, QUIET, VERBOSE, WRITER, together
+from genprobe.commands._options import FOLLOW, FORMAT, QUIET, VERBOSE, WRITER, Option, together
 from genprobe.errors import Caution, InputError
 
+
+def _text(*names: str, default: str = "", **said: Any) -> Option:
+    """Make an option that takes a text; its default is shown unless it is empty."""
+    return click.option(*names, default=default, show_default=bool(default) or None, **said)
+
+
+def _path(*names: str, **said: Any) -> Option:
+    """Make an option that takes a file or folder."""
+    return click.option(*names, type=click.Path(path_type=Path), **said)
+
+
 _SOURCE = click.argument("source", type=click.Path(path_type=Path), metavar="FILE")
-_OUT = click.option(
+_OUT = _path(
     "-o",
     "out",
-    type=click.Path(path_type=Path),
     metavar="FILE",
     help="Output file: JSONL, CSV, Parquet or XLSX by suffix; else JSONL on stdout.",
 )
-_LANG = click.option(
-    "--lang", default="", metavar="CODE", help="Language of the rows, if no column 'lang' gives it."
-)
-_FROM = click.option(
+_LANG = _text("--lang", metavar="CODE", help="Language of the rows, if no column 'lang' gives it.")
+_FROM = _path(
     "--from",
     "study",
-    type=click.Path(path_type=Path),
     metavar="FOLDER",
     help="For rubia: the study's own texts, from your copy of its public repository.",
 )
@@ -58,15 +65,10 @@ def command() -> None:
 @click.argument(
     "answers", nargs=-1, type=click.Path(path_type=Path, exists=False), metavar="[ANSWERS...]"
 )
-@click.option(
-    "--lang", default="en", show_default=True, metavar="CODE", help="Language of the pack."
-)
-@click.option(
-    "-o", "out", type=click.Path(path_type=Path), metavar="FILE", help="The table of answers."
-)
-@click.option(
+@_text("--lang", default="en", metavar="CODE", help="Language of the pack.")
+@_path("-o", "out", metavar="FILE", help="The table of answers.")
+@_path(
     "--html",
-    type=click.Path(path_type=Path),
     metavar="FILE.html",
     help="Write a form instead: one file that works without a network.",
 )
@@ -115,9 +117,8 @@ def _ask(prompt: str) -> str:
 
 @command.command(short_help="Find the group in a sentence, and what is said about it.")
 @_SOURCE
-@click.option(
+@_text(
     "--rules",
-    default="",
     metavar="R",
     help="A file of prompts/extraction; afristereo has the study's rules with their errors.  "
     "[default: the rules of each row's language, else en]",
@@ -138,38 +139,22 @@ def extract(source: Path, rules: str, out: Path | None, quiet: bool) -> None:
 
 @command.command(short_help="Group near-duplicates and paraphrases.")
 @_SOURCE
-@click.option(
-    "--column", default="", metavar="COL", help="Column of the texts, if not attribute or text."
-)
-@click.option(
-    "--within",
-    default="",
-    metavar="COL",
-    help="Only rows with the same value here can share a group.",
-)
-@click.option(
+@_text("--column", metavar="COL", help="Column of the texts, if not attribute or text.")
+@_text("--within", metavar="COL", help="Only rows with the same value here can share a group.")
+@_text(
     "--polarity",
-    default="",
     metavar="COL|C",
     help="Column or sentiment classifier that says which texts are negative.",
 )
 @click.option("--threshold", type=float, default=0.55, show_default=True, help="Lowest cosine.")
-@click.option(
-    "--linkage",
-    default="average",
-    show_default=True,
-    metavar="L",
-    help="average, complete or single.",
-)
-@click.option(
-    "--model", default="", metavar="M", help="Folder of an embedding model; else character n-grams."
-)
+@_text("--linkage", default="average", metavar="L", help="average, complete or single.")
+@_text("--model", metavar="M", help="Folder of an embedding model; else character n-grams.")
 @click.option(
     "--sweep",
     metavar="T,…",
     help="Only print the groups, silhouette and purity that each of these thresholds gives.",
 )
-@click.option("--truth", default="", metavar="COL", help="For --sweep: column of a known grouping.")
+@_text("--truth", metavar="COL", help="For --sweep: column of a known grouping.")
 @_LANG
 @_OUT
 @together(QUIET, VERBOSE)
@@ -192,23 +177,18 @@ def group(
 
 @command.command(short_help="Make pairs of a group, what is said of it, and its opposite.")
 @_SOURCE
-@click.option(
+@_text(
     "--opposite",
-    default="",
     metavar="COL",
     help="Column of opposite attributes.  [default: opposite, if it is there]",
 )
-@click.option(
+@_text(
     "--template",
-    default="",
     metavar="TEXT",
     help="Your own sentence, with {identity} and {attribute}.  [default: prompts/pairs]",
 )
-@click.option(
-    "--against",
-    default="",
-    metavar="TEXT",
-    help="Your own sentence of the opposite, instead of a negation.",
+@_text(
+    "--against", metavar="TEXT", help="Your own sentence of the opposite, instead of a negation."
 )
 @_LANG
 @_OUT
@@ -236,11 +216,10 @@ def validate() -> None:
     """
 
 
-_QUESTIONS = click.option(
+_QUESTIONS = _text(
     "--questions",
     "name",
     default="aqbileq",
-    show_default=True,
     metavar="Q",
     help="A file of prompts/validation (aqbileq, rubia, pbbq, grammar, …), or your own FILE.toml.",
 )
@@ -248,14 +227,7 @@ _QUESTIONS = click.option(
 
 @validate.command(name="export", short_help="Write a blind sheet for each annotator.")
 @_SOURCE
-@click.option(
-    "-o",
-    "out",
-    required=True,
-    type=click.Path(path_type=Path),
-    metavar="FILE",
-    help="Name of the files, .csv or .xlsx.",
-)
+@_path("-o", "out", metavar="FILE", help="Name of the files, .csv or .xlsx.", required=True)
 @_QUESTIONS
 @click.option(
     "--annotators",
@@ -280,9 +252,8 @@ _QUESTIONS = click.option(
     metavar="X",
     help="Share of a sheet that is repeated, to see how consistent an annotator is.",
 )
-@click.option(
+@_text(
     "--reader-lang",
-    default="",
     metavar="CODE",
     help="Language of the annotators, in which questions and instructions are.  [default: that of "
     "the rows, else en]",
@@ -305,18 +276,16 @@ def validate_export(source: Path, out: Path, quiet: bool, **asked: Any) -> None:
       aqbileq-codeswitch     write each pair anew in Kazakh mixed with Russian
       afristereo-groups      do the texts of a group say the same?
     """
-    from genprobe.curation import steps
+    from genprobe.curation import validate
 
-    steps.validate_export(source, out, note=noter(quiet), **asked)
+    validate.export(source, out, note=noter(quiet), **asked)
 
 
 @validate.command(name="import", short_help="Read the annotators' sheets and check them.")
 @click.argument(
     "paths", nargs=-1, required=True, type=click.Path(path_type=Path), metavar="SHEET..."
 )
-@click.option(
-    "--key", required=True, type=click.Path(path_type=Path), metavar="FILE", help="Key of export."
-)
+@_path("--key", metavar="FILE", help="Key of export.", required=True)
 @_OUT
 @together(QUIET, VERBOSE)
 def validate_import(paths: tuple[Path, ...], key: Path, out: Path | None, quiet: bool) -> int:
@@ -335,31 +304,18 @@ def validate_import(paths: tuple[Path, ...], key: Path, out: Path | None, quiet:
 
 @validate.command(name="keep", short_help="Count votes, and keep what enough people confirm.")
 @_SOURCE
-@click.option(
+@_path(
     "--votes",
-    multiple=True,
-    required=True,
-    type=click.Path(path_type=Path),
     metavar="FILE",
     help="Table of votes: item, rater, label; may be repeated.",
+    required=True,
+    multiple=True,
 )
 @_QUESTIONS
-@click.option(
-    "--rule",
-    default="",
-    metavar="R",
-    help="Such as 5/7, >60% or >=50%; default that of the questions.",
-)
-@click.option(
-    "--model", default="", metavar="M", help="dawid-skene or glad, shown with the majority."
-)
+@_text("--rule", metavar="R", help="Such as 5/7, >60% or >=50%; default that of the questions.")
+@_text("--model", metavar="M", help="dawid-skene or glad, shown with the majority.")
 @click.option("--all", "every", is_flag=True, help="Also write rows that are not kept.")
-@click.option(
-    "--kappas",
-    type=click.Path(path_type=Path),
-    metavar="FILE.svg",
-    help="Draw the kappa of every two annotators; .svg or .pdf.",
-)
+@_path("--kappas", metavar="FILE.svg", help="Draw the kappa of every two annotators; .svg or .pdf.")
 @_LANG
 @_OUT
 @together(FORMAT, QUIET, VERBOSE)
@@ -382,30 +338,21 @@ def validate_keep(
 @command.command(short_help="Measure how diverse texts are.")
 @_SOURCE
 @click.option("--by", metavar="COL,…", help="Columns by which figures are grouped.")
-@click.option(
-    "--column", default="", metavar="COL", help="Column of the texts, if not text or sentence."
-)
-@click.option(
-    "--model", default="", metavar="M", help="Folder of a BERT model, for homogenisation."
-)
+@_text("--column", metavar="COL", help="Column of the texts, if not text or sentence.")
+@_text("--model", metavar="M", help="Folder of a BERT model, for homogenisation.")
 @_SEED
 @_LANG
 @together(FORMAT, VERBOSE)
 def diversity(source: Path, by: str | None, form: str, **asked: Any) -> None:
     """Print Self-BLEU, type-token ratio, n-gram diversity, compression ratio, homogenisation."""
-    from genprobe.curation import steps
+    from genprobe.curation import diversity
 
-    print_scores(steps.diversity(source, by=columns_of(by), **asked), form)
+    print_scores(diversity.run(source, by=columns_of(by), **asked), form)
 
 
 @command.command(short_help="Fill templates with groups, in the right grammatical form.")
 @_SOURCE
-@click.option(
-    "--lexicon",
-    default="",
-    metavar="FILE",
-    help="Your own table of fillers, instead of prompts/lexicon.",
-)
+@_text("--lexicon", metavar="FILE", help="Your own table of fillers, instead of prompts/lexicon.")
 @click.option(
     "--limit",
     type=click.IntRange(0),
@@ -437,31 +384,21 @@ def fill(source: Path, only_check: bool, out: Path | None, quiet: bool, **how: A
 
 @command.command(short_help="Write a folder to publish: rows, card, Croissant file.")
 @_SOURCE
-@click.option(
+@_path(
     "--about",
-    required=True,
-    type=click.Path(path_type=Path),
     metavar="FILE.toml",
     help="Who was asked, how, and the licence; docs/datasets.md has one to copy.",
-)
-@click.option(
-    "-o",
-    "out",
     required=True,
-    type=click.Path(path_type=Path),
-    metavar="FOLDER",
-    help="Folder; its three files are replaced.",
 )
-@click.option(
+@_path("-o", "out", metavar="FOLDER", help="Folder; its three files are replaced.", required=True)
+@_path(
     "--votes",
-    multiple=True,
-    type=click.Path(path_type=Path),
     metavar="FILE",
     help="Table of votes, for the agreement of annotators; may be repeated.",
+    multiple=True,
 )
-@click.option(
+@_text(
     "--rewordings",
-    default="",
     metavar="FILE",
     help="Table of rewordings that are held back: id (for a pair ID-o and ID-c1), rewording_1, "
     "rewording_2.",
@@ -486,33 +423,20 @@ def document(source: Path, out: Path, quiet: bool, **asked: Any) -> None:
 @click.option("--to", "to", metavar="TOOL", help="Write a file for this tool.")
 @click.option("--from", "from_", metavar="TOOL", help="Read a file that this tool exported.")
 @_QUESTIONS
-@click.option("--pack", default="", metavar="P", help="For forms: the elicitation pack.")
-@click.option(
-    "--lang", default="en", show_default=True, metavar="CODE", help="Language of the pack."
+@_text("--pack", metavar="P", help="For forms: the elicitation pack.")
+@_text("--lang", default="en", metavar="CODE", help="Language of the pack.")
+@_path(
+    "--votes", metavar="FILE", help="File for the annotators' votes: item, rater, question, label."
 )
-@click.option(
-    "--votes",
-    type=click.Path(path_type=Path),
-    metavar="FILE",
-    help="File for the annotators' votes: item, rater, question, label.",
-)
-@click.option(
+@_path(
     "--source",
-    type=click.Path(path_type=Path),
     metavar="FILE",
     help="With --from: the table that was converted, to join again what stayed here.",
 )
 @click.option(
     "--keep-about", is_flag=True, help="With --to: also send what respondents said of themselves."
 )
-@click.option(
-    "-o",
-    "out",
-    required=True,
-    type=click.Path(path_type=Path),
-    metavar="FILE",
-    help="Output file.",
-)
+@_path("-o", "out", metavar="FILE", help="Output file.", required=True)
 @together(QUIET, VERBOSE)
 def convert(sources: tuple[Path, ...], out: Path, quiet: bool, **asked: Any) -> None:
     """Convert rows or answers for the tool that you use, and back without loss.

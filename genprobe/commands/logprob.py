@@ -13,6 +13,7 @@ from genprobe.commands._options import (
     BY,
     FOLLOW,
     FORMAT,
+    FROM,
     KEEP_ABOUT,
     QUIET,
     SERVER,
@@ -28,7 +29,8 @@ from genprobe.commands._options import (
     default="builtin",
     show_default=True,
     metavar="D",
-    help="builtin, templates, shades, bbq, or a file of pairs or choices (docs/preferences.md).",
+    help="A data set by name (`genprobe list data`), or a file of pairs or choices "
+    "(docs/preferences.md).",
 )
 @click.option(
     "--scorer",
@@ -69,7 +71,7 @@ from genprobe.commands._options import (
     help="rubia: lower case, and no punctuation except commas (RuBia, 3.8).",
 )
 @KEEP_ABOUT
-@together(BY, FOLLOW, FORMAT, QUIET, VERBOSE)
+@together(BY, FOLLOW, FORMAT, FROM, QUIET, VERBOSE)
 def command(revision: str | None, by: str | None, form: str, quiet: bool, **given: Any) -> None:
     """Score pairs of sentences, or choices, by their log-probability under a model.
 

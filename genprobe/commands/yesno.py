@@ -12,6 +12,7 @@ from genprobe.commands._options import (
     DECLARED,
     FOLLOW,
     FORMAT,
+    FROM,
     QUIET,
     VERBOSE,
     drawn,
@@ -27,7 +28,7 @@ from genprobe.records import DECODES
     default="builtin",
     show_default=True,
     metavar="D",
-    help="builtin, shades, or a file of statements.",
+    help="A data set by name (`genprobe list data`), or a file of statements or pairs.",
 )
 @click.option(
     "--pack",
@@ -54,7 +55,7 @@ from genprobe.records import DECODES
 )
 @varied()
 @drawn(1, "0; the control model: 1", 1.0, 64)
-@together(BY, DECLARED, FOLLOW, FORMAT, QUIET, VERBOSE)
+@together(BY, DECLARED, FOLLOW, FORMAT, FROM, QUIET, VERBOSE)
 def command(by: str | None, form: str, quiet: bool, **asked: Any) -> int:
     """Ask a model yes/no questions about statements; read and count its replies.
 

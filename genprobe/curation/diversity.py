@@ -33,10 +33,11 @@ from genprobe.curation import tables
 from genprobe.curation.group import folder_of, named
 from genprobe.errors import InputError, need_models
 from genprobe.files.cells import cell_text
-from genprobe.files.rows import Table
+from genprobe.files.rows import Table, rows_of
 from genprobe.metrics import Measure, declare
 from genprobe.records import JSON, Score
 from genprobe.render.scores import Scores
+from genprobe.resources.registry import listed
 from genprobe.runs.spec import file_signer
 from genprobe.text import nfc
 
@@ -48,8 +49,9 @@ _CHARACTERS = ("zh", "zh-Hant", "ja", "th")  # written without spaces: a charact
 
 
 def run(
-    source: str | Table,
-    by: Sequence[str] = (),
+    data: Any,
+    *,
+    by: str | Sequence[str] = (),
     column: str = "",
     lang: str = "",
     model: str = "",
@@ -57,12 +59,13 @@ def run(
 ) -> Scores:
     """Measure the diversity of the texts of a table.
 
-    source: a table with a column of texts. by: columns; each combination of their values is a cell.
+    data: a table with a column of texts. by: columns; each combination of their values is a cell.
     column: the column of texts, if it is not `text`, `sentence` or `statement`. lang: the language
     of all texts, if there is no column `lang`. model: folder or hub id of a BERT model for
     `homogenisation`. seed: for drawing the pairs of that metric. Returns one score per metric and
     cell; empty texts are left out. Raises InputError for a table that cannot be measured.
     """
+    source, by = rows_of(data, "data"), listed(by, "by")
     rows = [row for _, row in tables.read(source)]
     there = list(dict.fromkeys(name for row in rows for name in row))
     name = tables.need(

@@ -30,10 +30,10 @@ from genprobe.files.cells import cell_text
 from genprobe.files.disk import replace_bytes
 from genprobe.files.rows import Table
 from genprobe.records import Score
+from genprobe.render import croissant
 from genprobe.resources import packs
 from genprobe.text import whole
 
-VERSION = "1"
 DATA, CARD, CROISSANT = "data.jsonl", "README.md", "croissant.json"
 REWORDINGS = ("rewording_1", "rewording_2")
 # Required entry of about.toml -> the heading in the card, and the property of Croissant's RAI.
@@ -80,27 +80,6 @@ _COEFFICIENTS = {
     "krippendorff-alpha": "Krippendorff's alpha",
 }
 _NAMESPACE = uuid.UUID("6e4f0d2e-8f5a-5d3b-9a52-6d1f0a8f7b11")
-_CONTEXT: dict[str, Any] = {
-    "@language": "en",
-    "@vocab": "https://schema.org/",
-    **{
-        name: f"cr:{name}"
-        for name in (
-            *("citeAs", "column", "equivalentProperty", "extract", "field", "fileProperty"),
-            *("fileObject", "fileSet", "format", "includes", "isLiveDataset", "jsonPath", "key"),
-            *("md5", "parentField", "path", "recordSet", "references", "regex", "repeated"),
-            *("replace", "samplingRate", "separator", "source", "subField", "transform"),
-        )
-    },
-    "conformsTo": "dct:conformsTo",
-    "cr": "http://mlcommons.org/croissant/",
-    "rai": "http://mlcommons.org/croissant/RAI/",
-    "data": {"@id": "cr:data", "@type": "@json"},
-    "dataType": {"@id": "cr:dataType", "@type": "@vocab"},
-    "dct": "http://purl.org/dc/terms/",
-    "examples": {"@id": "cr:examples", "@type": "@json"},
-    "sc": "https://schema.org/",
-}
 
 
 @dataclass(frozen=True)
@@ -260,8 +239,8 @@ def _write(
     # With `keep_about`, rows may say who somebody is: who publishes them lets others read them.
     replace_bytes(folder / DATA, [data], private=any(map(people.names_somebody, published)))
     replace_bytes(folder / CARD, [whole(_card(said, facts, kinds)).encode("utf-8")])
-    croissant = json.dumps(_croissant(said, facts, kinds, data), indent=2, ensure_ascii=False)
-    replace_bytes(folder / CROISSANT, [whole(croissant).encode("utf-8"), b"\n"])
+    about = json.dumps(_croissant(said, facts, kinds, data), indent=2, ensure_ascii=False)
+    replace_bytes(folder / CROISSANT, [whole(about).encode("utf-8"), b"\n"])
 
 
 def _rewordings(
@@ -506,24 +485,6 @@ def _block(text: str) -> str:
 # --- Croissant
 
 
-def _fields(kinds: Mapping[str, str]) -> list[dict[str, Any]]:
-    """Describe the columns as fields of Croissant."""
-    types = {"bool": "sc:Boolean", "int64": "sc:Integer", "float64": "sc:Float"}
-    fields = []
-    for name, kind in kinds.items():
-        one: dict[str, Any] = {
-            "@type": "cr:Field",
-            "@id": f"rows/{name}",
-            "name": name,
-            "dataType": types.get(kind, "sc:Text"),
-            "source": {"fileObject": {"@id": "data"}, "extract": {"column": name}},
-        }
-        if kind == "list":
-            one |= {"isArray": True, "arrayShape": "-1"}
-        fields.append(one)
-    return fields
-
-
 def _responsible(said: Mapping[str, Any], facts: Mapping[str, Any]) -> dict[str, Any]:
     """Fill Croissant's RAI fields: how the data were collected, annotated and filtered."""
     rai: dict[str, Any] = {
@@ -551,36 +512,15 @@ def _croissant(
 ) -> dict[str, Any]:
     spdx = licence_id(said["licence"])[1]
     url = f"https://spdx.org/licenses/{spdx}.html" if spdx not in ("", UNKNOWN) else ""
-    context = _CONTEXT | {"isArray": "cr:isArray", "arrayShape": "cr:arrayShape"}
-    return {
-        "@context": dict(sorted(context.items())),
-        "@type": "sc:Dataset",
-        "conformsTo": [
-            "http://mlcommons.org/croissant/1.1",
-            "http://mlcommons.org/croissant/RAI/1.0",
-        ],
-        "name": said["title"],
-        "description": said["description"],
-        "license": url or said["licence"],
-        "url": said["url"],
-        "version": "1.0.0",
-        "creator": [{"@type": "sc:Organization", "name": name} for name in said["creators"]],
-        "inLanguage": sorted(facts["langs"]),
-        "isLiveDataset": False,
-        **({"datePublished": said["published"]} if said.get("published") else {}),
-        **({"citeAs": said["cite"]} if said.get("cite") else {}),
-        **_responsible(said, facts),
-        "distribution": [
-            {
-                "@type": "cr:FileObject",
-                "@id": "data",
-                "name": DATA,
-                "contentUrl": DATA,
-                "encodingFormat": "application/jsonlines",
-                "sha256": hashlib.sha256(data).hexdigest(),
-            }
-        ],
-        "recordSet": [
-            {"@type": "cr:RecordSet", "@id": "rows", "name": "rows", "field": _fields(kinds)}
-        ],
-    }
+    published = said.get("published"), said.get("cite")
+    more = {name: v for name, v in zip(("datePublished", "citeAs"), published, strict=True) if v}
+    return croissant.dataset(
+        said["title"],
+        said["description"],
+        url or said["licence"],
+        {"url": said["url"]},
+        said["creators"],
+        sorted(facts["langs"]),
+        [croissant.File("data", DATA, hashlib.sha256(data).hexdigest(), "rows", kinds)],
+        more | _responsible(said, facts),
+    )

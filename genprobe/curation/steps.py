@@ -12,21 +12,16 @@ from collections.abc import Callable, Mapping, Sequence
 from pathlib import Path
 from typing import Any, TypeVar
 
-from genprobe.curation import augment as augmenting
 from genprobe.curation import collect as collecting
-from genprobe.curation import disambiguate as disambiguating
-from genprobe.curation import diversity as diverse
 from genprobe.curation import exchange, tables
 from genprobe.curation import extract as extracting
 from genprobe.curation import fill as filling
 from genprobe.curation import group as grouping
 from genprobe.curation import pair as pairing
 from genprobe.curation import validate as validating
-from genprobe.engines import Engine
 from genprobe.errors import Caution, InputError
 from genprobe.files.rows import Rows, any_of, paths_of, rows_of, sources_of
-from genprobe.render.scores import Scores
-from genprobe.resources.registry import listed, unknown
+from genprobe.resources.registry import unknown
 from genprobe.tasks.pipeline import Note, quiet
 from genprobe.text import many
 
@@ -142,19 +137,6 @@ def fill(
     return found
 
 
-def diversity(
-    data: Any,
-    *,
-    by: str | Sequence[str] = (),
-    column: str = "",
-    lang: str = "",
-    model: str = "",
-    seed: int = 0,
-) -> Scores:
-    """Measure how diverse texts are. The other arguments are those of `curation.diversity.run`."""
-    return diverse.run(rows_of(data, "data"), listed(by, "by"), column, lang, model, seed)
-
-
 def collect(
     pack: str,
     answers: Any = (),
@@ -214,32 +196,6 @@ def _needed(given: Out, what: str, name: str) -> str | Path:
     if given is None:
         raise InputError(f"{what} needs a file: give {name}")
     return given
-
-
-def validate_export(
-    data: Any,
-    out: str | Path,
-    *,
-    name: str = "aqbileq",
-    annotators: int = 7,
-    each: int = 0,
-    repeats: float = 0.1,
-    study: Out = None,
-    seed: int = 0,
-    lang: str = "",
-    reader_lang: str = "",
-    note: Note = quiet,
-) -> list[Path]:
-    """Write a blind sheet for each annotator, each in its own order, and the key.
-
-    The arguments are those of `curation.validate.export`. Returns the files, the key last.
-    """
-    about = (name, annotators, each, repeats, seed, lang, study, note)
-    paths = validating.export(rows_of(data, "data"), out, *about, reader_lang=reader_lang)
-    for path in paths[:-1]:
-        note(f"for an annotator: {path}")
-    note(f"not for annotators: {paths[-1]}")
-    return paths
 
 
 def validate_import(paths: Any, *, key: str | Path, out: Out = None, note: Note = quiet) -> Rows:
@@ -321,40 +277,6 @@ def convert(
         people = exchange.write_answers(given[0], tool, asked, out)
         note(f"{out}: {many(people, 'respondent')}")
     return Rows([])
-
-
-def disambiguate(
-    data: Any, engine: Engine, *, seed: int = 0, out: Out = None, note: Note = quiet
-) -> Rows:
-    """Have a model write the missing continuations in a table of contexts, with PBBQ's prompt.
-
-    engine: an open one. A person must read the rows with `to_read` (`curation.disambiguate.run`).
-    """
-    rows, names = disambiguating.run(rows_of(data, "data"), engine, seed)
-    found = _kept(rows, names, out)
-    note(f"to be read by a person: {many(sum(bool(row['to_read']) for row in rows), 'row')}")
-    return found
-
-
-def augment(
-    data: Any, engine: Engine, settings: augmenting.Wanted, *, out: Out = None, note: Note = quiet
-) -> Rows:
-    """Have a model write more stereotypes like the seeds, each with a positive counter-stereotype.
-
-    data: rows with identity, attribute, sentence, country, category. engine: an open one.
-    Near-duplicates are left out. Have people check the rows.
-    """
-    done = augmenting.run(rows_of(data, "data"), engine, settings, note)
-    found = _kept(done.rows, augmenting.COLUMNS, out)
-    for line in done.bad:
-        note(line)
-    rows = many(len(done.rows), "row")
-    note(f"{rows} of {settings.count} wanted; near-duplicates dropped: {done.dropped}")
-    for what, replies in done.replies.items():
-        note(f"{what}: {done.refusals[what]} of {many(replies, 'reply')} refused")
-    if done.halted:
-        note(f"batches in which the model said that it stopped: {done.halted}")
-    return found
 
 
 def _settings(kind: Any, given: Mapping[str, Any]) -> Any:

@@ -28,7 +28,7 @@ from genprobe.curation import tables
 from genprobe.errors import InputError
 from genprobe.files import Row, disk, door, sheets, workbooks
 from genprobe.files.cells import cell_text
-from genprobe.files.rows import Table
+from genprobe.files.rows import Table, rows_of
 from genprobe.limits import parsed
 from genprobe.outcomes import votes as ballots
 from genprobe.records import digest, fits
@@ -352,31 +352,33 @@ def _yes(value: object) -> bool:
 
 
 def export(
-    source: str | Table,
+    data: Any,
     out: str | Path,
+    *,
     name: str = "aqbileq",
     annotators: int = 7,
     each: int = 0,
     repeats: float = 0.1,
+    study: str | Path | None = None,
     seed: int = 0,
     lang: str = "",
-    study: str | Path | None = None,
-    note: Callable[[str], None] = lambda line: None,
     reader_lang: str = "",
+    note: Callable[[str], None] = lambda line: None,
 ) -> list[Path]:
-    """Write a sheet for each annotator, instructions, and the key that `collect` needs.
+    """Write a blind sheet for each annotator, each in its own order, and the key.
 
-    out: FILE.csv or FILE.xlsx; the sheets are FILE-1.csv, …, the key is FILE-key.json. Workbooks
-    hold the instructions; with CSV they are FILE-instructions.txt. name: of the questions.
-    annotators: number of people. each: number of people who read each item; 0 means all. The items
-    are assigned so that all people read equally many, and any two overlap by chance. repeats: the
-    share of a sheet's items that appear twice. seed: for this assignment and the order of each
-    sheet. lang: the language of the items, if no column has it. study: a folder with the published
-    wording of the questions (`published`). note: called with what it lacks. reader_lang: language
-    of the annotators; by default, that of the items, if all are in one, else English. Returns the
-    files. Raises InputError for wrong arguments, before anything is written.
+    data: the table to be judged. out: FILE.csv or FILE.xlsx; the sheets are FILE-1.csv, …, the key
+    is FILE-key.json. Workbooks hold the instructions; with CSV they are FILE-instructions.txt.
+    name: of the questions. annotators: number of people. each: number of people who read each item;
+    0 means all. The items are assigned so that all people read equally many, and any two overlap by
+    chance. repeats: the share of a sheet's items that appear twice. seed: for this assignment and
+    the order of each sheet. lang: the language of the items, if no column has it. study: a folder
+    with the published wording of the questions (`published`). reader_lang: language of the
+    annotators; by default, that of the items, if all are in one, else English. note: called with
+    what the folder lacks, and with the files. Returns the files, the key last, which `collect`
+    needs. Raises InputError for wrong arguments, before anything is written.
     """
-    questions = load(name)
+    source, questions = rows_of(data, "data"), load(name)
     if study is not None:
         questions, lacks = published(questions, study)
         if lacks:
@@ -460,6 +462,9 @@ def export(
         sheets.write_new(path, page.encode("utf-8-sig"))
     data = json.dumps(key | {"rows": codes}, indent=1).encode() + b"\n"
     disk.replace_bytes(key_path, [data], private=True)  # ids of rows hold codes of respondents
+    for path in (*paths, *apart):
+        note(f"for an annotator: {path}")
+    note(f"not for annotators: {key_path}")
     return [*paths, *apart, key_path]
 
 

@@ -30,11 +30,14 @@ from genprobe.records import JSON, Statement, digest
 from genprobe.resources import packs, registry
 
 FIELDS = ("options", "label", "target", "unknown", "condition", "polarity", "context", "question")
+NO_WORDS = "und"  # the file of languages that have none: context, question and options alone
 MOST = 6  # the most options, as every order of them is asked
-CONDITIONS = {"ambig": "ambig", "ambiguous": "ambig"}
-CONDITIONS |= {"disambig": "disambig", "disambiguated": "disambig"}
-POLARITIES = {"neg": "neg", "negative": "neg"}
-POLARITIES |= {"nonneg": "nonneg", "non-negative": "nonneg", "non_negative": "nonneg"}
+CONDITIONS = dict.fromkeys(("ambig", "amb", "ambiguous", "ambiguous_context"), "ambig")
+CONDITIONS |= dict.fromkeys(("disambig", "disamb", "dis", "disambiguated"), "disambig")
+CONDITIONS |= dict.fromkeys(("disambiguous", "disambiguous_context"), "disambig")
+POLARITIES = dict.fromkeys(("neg", "negative"), "neg")
+POLARITIES |= dict.fromkeys(("nonneg", "non_neg", "non-neg", "non-negative"), "nonneg")
+POLARITIES |= {"non_negative": "nonneg"}
 # Column -> the names that it has in published files.
 _COLUMNS = {
     "context": ("context",),
@@ -64,12 +67,10 @@ class Wording:
 
 @functools.cache
 def wording(lang: str) -> Wording:
-    """Read a language's file of `prompts/choices`. InputError if it is missing or malformed."""
-    path = registry.PROMPTS / "choices" / f"{lang}.toml"
-    if not path.is_file():
-        known = ", ".join(registry.names("choices"))
-        raise InputError(f"no wording of choices in {lang!r} (prompts/choices); there is {known}")
-    return read_wording(path)
+    """Read a language's file of `prompts/choices`, else that without words (`NO_WORDS`)."""
+    folder = registry.folder("choices")
+    path = folder / f"{lang}.toml"
+    return read_wording(path if path.is_file() else folder / f"{NO_WORDS}.toml")
 
 
 def read_wording(path: Path) -> Wording:
@@ -140,7 +141,7 @@ def read(
         said = said or bool(cell_text(cells["lang"]))
         with problems.at():
             try:
-                lang = packs.language_code(cell_text(cells["lang"]) or only or "en")
+                lang = packs.any_code(cell_text(cells["lang"]) or only or "en")
             except InputError as error:
                 raise InputError(f"{at}: {error}") from None
             languages.append(lang)
@@ -260,11 +261,15 @@ def _number(value: object, name: str, count: int, at: str) -> int | None:
     raise InputError(f"{at}: {name} is {text[:40]!r}; give the number of an option, counted from 0")
 
 
-def one_of(value: object, known: Mapping[str, str], name: str, at: str) -> str:
-    """Return genprobe's name of a condition or polarity; "" for an empty cell."""
+def one_of(value: object, known: Mapping[str, str], name: str, at: str = "") -> str:
+    """Return genprobe's name of a condition or polarity; "" for an empty cell.
+
+    at: file and row, for errors.
+    """
     text = cell_text(value).lower()
     if text and text not in known:
-        raise InputError(f"{at}: {name} is {text[:40]!r}; known: {', '.join(known)}")
+        where = f"{at}: " if at else ""
+        raise InputError(f"{where}{name} is {text[:40]!r}; known: {', '.join(known)}")
     return known.get(text, "")
 
 

@@ -24,9 +24,9 @@ from dataclasses import dataclass, replace
 from pathlib import Path
 from typing import Any
 
-from genprobe.datasets import bbq, choices, identities, statements, templates
+from genprobe.datasets import choices, identities, sets, statements, templates
 from genprobe.errors import Caution, InputError
-from genprobe.files import Row, numbered_rows, people
+from genprobe.files import Row, door, numbered_rows, people
 from genprobe.files.cells import Notes, Problems, cell_json, cell_sentence, cell_text
 from genprobe.files.rows import Rows, Table, rows_of
 from genprobe.linguistics import contradict, identify
@@ -35,10 +35,7 @@ from genprobe.resources import packs, registry
 from genprobe.text import whole
 
 # The data sets known by name, in addition to those of `statements`.
-NAMED = {
-    "templates": "built-in templates with fillers (logprob)",
-    bbq.NAME: bbq.ABOUT,
-}
+NAMED = {"templates": "built-in templates with fillers (logprob)"}
 DATA = ("builtin", "shades", *NAMED)
 MIXED = "kk-x-ru"
 
@@ -71,7 +68,6 @@ _ITEM = ("pair", "item", "id", "")  # CrowS-Pairs numbers its pairs in a column 
 _LANG = ("lang", "language", "locale", "lang_code", "language_code")
 _BIAS_TYPE = ("bias_type", "stereotype_type", "axis")
 _DIVISIONS = {"domain", "subdomain", "task_type"}  # columns, as metrics of pairs name them
-_CODE = re.compile(r"[a-z]{2,3}(-[A-Za-z0-9]{1,8})*")
 
 Found = tuple[list[Statement], list[str]]  # statements, notes
 
@@ -85,12 +81,16 @@ def load(source: str | Path | Rows, langs: Sequence[str] | None = None, prefix: 
     Raises InputError for unusable data.
     """
     wanted = list(dict.fromkeys(_language(lang, None) for lang in langs or ())) or None
+    if isinstance(source, str) and sets.is_set(source):
+        rows, told = sets.read(source, wanted)
+        of_set, more = load(rows, wanted, prefix)
+        return sets.signed(of_set), [*told, *more]
     path = rows_of(source)
     known_by_name = isinstance(source, str) and source in DATA
     if not (known_by_name or path.suffix or os.sep in str(source) or path.exists()):
-        raise registry.unknown("data set", str(source), DATA, "a file")
-    if source == bbq.NAME or (not known_by_name and path.is_dir()):
-        return _folder(str(source), wanted)
+        raise registry.unknown("data set", str(source), [*DATA, *sets.names()], "a file")
+    if isinstance(path, Path) and not known_by_name and path.is_dir():
+        return _folder(path, wanted)
     head = {} if known_by_name else next(numbered_rows(path))[1]
     there = set(map(_plain, head))
     layout = next((x for x in _LAYOUTS if {x.pro, x.anti} <= there), None)
@@ -143,6 +143,10 @@ def sentences(source: str | Path | Rows, langs: Sequence[str] | None = None) -> 
     A table of pairs (one of the layouts above), or of templates with fillers, is read as `load`
     reads it, so that what is said of a sentence and what is preferred have the same names.
     """
+    if isinstance(source, str) and sets.is_set(source):
+        rows, told = sets.read(source, [_language(lang, None) for lang in langs or ()] or None)
+        found, notes = sentences(rows, langs)
+        return sets.signed(found), [*told, *notes]
     path: Table = rows_of(source)
     read: Callable[..., Found] = statements.load
     if path.is_file():
@@ -151,6 +155,15 @@ def sentences(source: str | Path | Rows, langs: Sequence[str] | None = None) -> 
             read = load
     found, notes = read(source, langs)
     found = [one for one in found if one.role in statements.ROLES]
+    turned = [one for one in found if one.extra.get("stereo_antistereo") == "antistereo"]
+    if (
+        turned
+    ):  # CrowS-Pairs: the first sentence goes against a stereotype, so yes means another thing
+        found = [one for one in found if one not in turned]
+        notes = [
+            *notes,
+            f"pairs whose first sentence is no stereotype, left out: {len(turned) // 2}",
+        ]
     mixes = any(one.lang == MIXED for one in found)
     return [_dosed(one) if mixes else one for one in found], notes
 
@@ -164,26 +177,33 @@ def _dosed(one: Statement) -> Statement:
     )
 
 
-def _folder(source: str, wanted: Sequence[str] | None) -> Found:
-    """Read `bbq`, or a folder of files in BBQ's layout."""
+def _folder(folder: Path, wanted: Sequence[str] | None) -> Found:
+    """Read a folder of files in BBQ's layout, or its subfolder `data`."""
     notes = Notes()
     found: list[Statement] = []
     languages: list[str] = []
-    for path in bbq.paths(source, notes):
+    door.need_own(folder)
+    places = (sorted(place.glob("*.jsonl")) for place in (folder, folder / "data"))
+    paths = next(filter(None, places), [])
+    if not paths:
+        raise InputError(
+            f"{folder}: the folder has no *.jsonl; name a file, or BBQ's folder `data`"
+        )
+    for path in paths:
         if not choices.is_table(next(numbered_rows(path))[1]):
             raise InputError(f"{path}: no columns context and question; a folder holds choices")
         part, codes = _choices(path, wanted, notes, str(path))
         found += part
         languages += codes
-    return _checked(source, found, languages, wanted), notes.lines()
+    return _checked(folder, found, languages, wanted), notes.lines()
 
 
 def _choices(path: Table, wanted: Sequence[str] | None, notes: Notes, where: str) -> Found:
     """Read a file of choices, with BBQ's targets if the authors' file of targets is beside it."""
     rows, name = people.at_home(numbered_rows(path)), _name(path)
-    targets = bbq.targets(path) if isinstance(path, Path) else None
+    targets = sets.targets_beside(path) if isinstance(path, Path) else None
     if targets is not None:
-        rows, name = bbq.joined(rows, targets), f"{name}+{_name(targets)}"
+        rows, name = sets.joined(rows, targets), f"{name}+{_name(targets)}"
         notes.add(f"BBQ's targets are those of {targets}")
     return choices.read(rows, name, _only(wanted), wanted, notes, where)
 
@@ -210,20 +230,11 @@ def _checked(
 
 
 def _language(name: str, notes: Notes | None, row: object = None) -> str:
-    """Return the code of a language.
-
-    A language that genprobe has no file for is accepted if it looks like a code, because scoring a
-    sentence needs no words of its language.
-    """
-    try:
-        return packs.language_code(name, mixed=True)
-    except InputError:
-        code = name.strip().replace("_", "-")
-        if not _CODE.fullmatch(code):
-            raise
-        if notes is not None:
-            notes.add(f"language {code!r} is not one of genprobe's, kept unchanged", row)
-        return code
+    """Return the code of a language; note one that genprobe has no file for."""
+    code = packs.any_code(name)
+    if notes is not None and packs.tier(code) == "scored":
+        notes.add(f"language {code!r} is not one of genprobe's, kept unchanged", row)
+    return code
 
 
 def _paired(found: Iterable[Statement], notes: Notes) -> list[Statement]:

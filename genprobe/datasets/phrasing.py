@@ -251,10 +251,9 @@ def unknown(lang: str, options: tuple[str, ...]) -> int | None:
     the option; a word of knowing or telling together with a denial; "neither".
     """
     known_words = lexicon(lang)
-    code = lang if lang in registry.names("options") else "en"
     known = {
         choices.bare(word)
-        for word in (*choices.wording(code).unknown, *choices.wording("en").unknown)
+        for word in (*choices.wording(lang).unknown, *choices.wording("en").unknown)
     }
     found = [at for at, option in enumerate(options) if choices.bare(option) in known]
     if not found:

@@ -6,7 +6,7 @@ import os
 from collections.abc import Collection, Iterable, Sequence
 from pathlib import Path
 
-from genprobe.datasets import shades
+from genprobe.datasets import sets, shades
 from genprobe.errors import Caution, InputError
 from genprobe.files import Row, numbered_rows, people, read_rows
 from genprobe.files.cells import Notes, Problems, cell_json, cell_list, cell_sentence, cell_text
@@ -83,7 +83,7 @@ def load(
 def _file(source: str | Path | Rows, wanted: Sequence[str] | None, notes: Notes) -> Found:
     path = rows_of(source)
     if not path.suffix and os.sep not in str(source) and not path.exists():
-        raise registry.unknown("data set", str(source), names(), "a file")
+        raise registry.unknown("data set", str(source), [*names(), *sets.names()], "a file")
     rows = people.at_home(numbered_rows(path))
     first = next(rows)
     if shades.is_table(first[1]):

@@ -57,6 +57,8 @@ class SentimentJudge:
     reads = frozenset(("free",))
     needs = ("lang", "response")
 
+    heavy = True  # its classifier may be a network that is loaded here
+
     def __init__(self, classifier: str | None, kind: str) -> None:
         self._name, self._kind = classifier, kind
         self._cautions: dict[str, None] = {}

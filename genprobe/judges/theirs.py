@@ -9,7 +9,6 @@ from __future__ import annotations
 from genprobe.errors import InputError
 from genprobe.judges import LABEL, Column, Judge, field_of
 
-VERSION = 1
 PLACE, READS = 92, "what another harness said of replies"
 COLUMNS = (
     Column("theirs", "answer by the harness that asked: yes, no, not yes, not no", LABEL),

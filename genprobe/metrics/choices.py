@@ -435,6 +435,9 @@ METRICS = (
         adds=("condition",),
         version="2",
         place=340,
+        note="uncertainty: of replies, the entropy of the answers to an item, which few answers "
+        "keep low: of three options, a model that answers at random has 61 by 3 answers, 82 by 6; "
+        "compare figures of equally many.",
     ),
     _metric(
         "position-bias",

@@ -50,7 +50,7 @@ def counted(run: Run, keep: bool = False) -> pd.DataFrame:
     if not keep:
         return made
     with contextlib.suppress(pyarrow.ArrowException):  # a column of values of several kinds
-        run.write_outcomes(_file(made, key, seal.in_signature(run.folder)))
+        run.write_outcomes(file_of(made, key, seal.in_signature(run.folder)))
     return made
 
 
@@ -58,7 +58,7 @@ def kept(run: Run) -> tuple[pd.DataFrame | None, str]:
     """Return the table in the folder of a run, None if it is not up to date, and its key."""
     key = digest([VERSION, __version__, run.spec.pack, run.content()], 32)
     there = card.unchanged(run.folder, card.OUTCOMES)
-    return _stored(run.folder / card.OUTCOMES, key) if there else None, key
+    return stored(run.folder / card.OUTCOMES, key) if there else None, key
 
 
 def compact_of(run: Run, but: Collection[str] = (), every: int = 1) -> pd.DataFrame:
@@ -273,7 +273,7 @@ def _categories(column: pd.Series, kind: pd.CategoricalDtype) -> pd.Series:
 # --- the file
 
 
-def _file(made: pd.DataFrame, key: str, sealed: str) -> Iterator[bytes]:
+def file_of(made: pd.DataFrame, key: str, sealed: str) -> Iterator[bytes]:
     """Yield the bytes of the file; texts are plain there, for other programs."""
     import pyarrow as pa
     import pyarrow.parquet as pq
@@ -300,12 +300,12 @@ def _file(made: pd.DataFrame, key: str, sealed: str) -> Iterator[bytes]:
     yield sink.taken()
 
 
-def _stored(path: Any, key: str) -> pd.DataFrame | None:
-    """Return the table in a file; None if it is of something else, or damaged."""
+def stored(path: Any, key: str = "") -> pd.DataFrame | None:
+    """Return the table in a file; None if it is damaged, or of something else than the key says."""
     try:
         with parquet.opened(path) as (file, _):
             about = parsed((file.schema_arrow.metadata or {}).get(_META, b"{}"))
-            if about.get("key") != key:
+            if key and about.get("key") != key:
                 return None
             groups = (file.read_row_group(at).to_pandas() for at in range(file.num_row_groups))
             parts = [_typed(group, about) for group in groups]

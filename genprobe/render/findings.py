@@ -364,7 +364,7 @@ def turned(scores: Iterable[Score]) -> dict[tuple[str, JSON], list[tuple[Score, 
     return {key: pairs for key, pairs in found.items() if pairs}
 
 
-def _turned_everywhere(every: Iterable[Score]) -> Pairs:
+def turned_everywhere(every: Iterable[Score]) -> Pairs:
     """Return what `turned` finds for models that it is true of in every language asked."""
     scores = list(every)
     asked: dict[tuple[str, JSON], set[str]] = {}
@@ -419,7 +419,7 @@ def compared(
         number = metrics.shown(measure_of(d.of)).scale == "number"
         return measure_of(d.of) not in first, number, -d.reach, -abs(d.difference.value or 0.0)
 
-    pairs = _turned_everywhere(asked)
+    pairs = turned_everywhere(asked)
     sure = sorted((d for d in every if d.reach), key=place)
     told = [_higher(d, every) for d in sure if measure_of(d.of) in first]
     open_ = sorted((d for d in every if not d.reach and measure_of(d.of) in first), key=place)
@@ -624,7 +624,7 @@ def alone(
     head, found = figure(model, groups[of]), differences(splits)
     sure = sorted((d for d in found if d.reach), key=lambda d: -abs(d.difference.value or 0.0))
     own = [d for d in sure if d.of == measure_of(of)]
-    if reverse := _reversed(of, [model], _turned_everywhere(asked)):
+    if reverse := _reversed(of, [model], turned_everywhere(asked)):
         head = Line(f"{head.text}, but {reverse}", head.note)
         own = [d for d in own if d.difference.by["between"] != "probe"]
     elif own and len(groups[of]) == 1:

@@ -86,6 +86,7 @@ def render(
     from genprobe.report.corrected import of_review
     from genprobe.report.sections import Sections
     from genprobe.resources import page as own
+    from genprobe.resources.packs import language_name, native
 
     if not folders:
         raise InputError("a report needs a run folder")
@@ -114,15 +115,11 @@ def render(
         .render(
             t=said,
             english=english,
-            finding=finding,
-            shown_finding=local.finding(said, runs, sections.differences, whole, finding)
+            finding=local.finding(said, runs, sections, whole, finding)
             if said.translated
             else finding,
-            # The picture shows another measure where the title's is no main one.
-            own_measure=local.measure(said, finding.measure)
-            if said.translated and any(finding.measure in run.table.main for run in runs)
-            else "",
-            native=local.native,
+            native=native,
+            name_of=language_name,
             direction=sources.direction,
             as_asked=words.as_asked(runs),
             shown=first.SHOWN,
@@ -133,7 +130,7 @@ def render(
             languages=sources.languages(runs),
             questions=words.questions(runs),
             notes=words.notes(runs),
-            unchecked=words.unchecked(runs),
+            unchecked=words.unchecked(runs, native if said.translated else language_name),
             cautions=cautions,
             main=main,
             behind=behind,

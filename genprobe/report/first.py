@@ -214,21 +214,24 @@ def _checked(sources: Sequence[Source], rates: Sequence[Score]) -> str:
 
 @dataclass(frozen=True)
 class Mark:
-    """A figure in the picture: whose, and where. told: for those who cannot see it."""
+    """A figure in the picture: whose, and where."""
 
+    run: str
     series: int
     figure: tables.Figure
-    told: str
+    unit: str
 
 
 @dataclass(frozen=True)
 class Picture:
     """One measure of each model in each language, or whatever the runs have several of.
 
-    about: what the figures are shares of. rows: label and marks. axis: its scale. coin: where a
-    model that tosses a coin would be, in % of the axis.
+    measure, unit: of the figures. about: what they are shares of. rows: label and marks. axis: its
+    scale. coin: where a model that tosses a coin would be, in % of the axis.
     """
 
+    measure: str
+    unit: str
     title: str
     about: str
     axis: tables.Axis
@@ -286,13 +289,13 @@ def picture(
         label = _label(score)
         run = str(score.by["run"])
         figure = tables.figure(dataclasses.replace(score, metric=name, bounds=None), scale)
-        told = f"{clean(run)} {figure.text} {tables.unit(name)}"
-        told += f" ({figure.interval})" if figure.interval else ""
-        mark = Mark(series.get(run, 0), figure, f"{told}; n {score.n:,}")
+        mark = Mark(clean(run), series.get(run, 0), figure, tables.unit(name))
         rows.setdefault(label.text, (label, []))[1].append(mark)
     chance = getattr(metrics.shown(name), "chance", None)
     drawn = list(rows.values())
     return Picture(
+        name,
+        tables.unit(name),
         title[:1].upper() + title[1:],
         _NOTES.get(metrics.find(name).unit, ""),
         scale,
@@ -323,7 +326,7 @@ def _label(score: Score) -> tables.Label:
 
 @dataclass(frozen=True)
 class Quote:
-    """A reply, and what it was read as."""
+    """A reply, and what it was read as: whether it is a hit of a measure, and that in words."""
 
     run: str
     lang: str
@@ -332,6 +335,8 @@ class Quote:
     statement: str
     reply: str
     read: str
+    measure: str
+    hit: bool
 
     @property
     def direction(self) -> str:
@@ -398,4 +403,6 @@ def _quote(source: Source, name: str, hit: float) -> Quote | None:
         clean(str(row.text)),
         shown if len(shown) <= LONGEST else f"{shown[:LONGEST]}…",
         read,
+        name,
+        bool(hit),
     )

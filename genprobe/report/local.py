@@ -7,19 +7,22 @@ The sentences are patterns of prompts/page/, filled with the same figures as the
 from __future__ import annotations
 
 from collections.abc import Iterator, Sequence
+from typing import TYPE_CHECKING
 
 from genprobe import metrics
-from genprobe.errors import InputError
 from genprobe.records import Score
 from genprobe.render import findings
-from genprobe.render.findings import Difference, Finding, Line, measure_of
+from genprobe.render.findings import OTHERS, Difference, Finding, Line, measure_of
 from genprobe.render.grid import number
 from genprobe.report import words as english
 from genprobe.report.first import left_of, read_by_people
 from genprobe.report.sources import Source, first_reading
-from genprobe.resources import packs
+from genprobe.resources.packs import native
 from genprobe.resources.page import Words
 from genprobe.text.display import clean, label
+
+if TYPE_CHECKING:
+    from genprobe.report.sections import Sections
 
 _REACH = {2: "finding.higher", 1: "finding.wordings", 0: "finding.apart"}
 MOST = 4  # sentences about differences
@@ -28,17 +31,19 @@ MOST = 4  # sentences about differences
 def finding(
     words: Words,
     sources: Sequence[Source],
-    compared: Sequence[Score],
+    made: Sections,
     rates: Sequence[Score],
     about: Finding,
 ) -> Finding:
     """Say the main findings of a page in a language.
 
-    The other arguments are those of `first.finding`, and what it returned.
+    made: has the differences between the runs, and within each. rates, about: an argument of
+    `first.finding`, and what it returned.
     """
-    barred = any("cannot be set in order" in line.text for line in (about.title, *about.told))
+    told = [line.text for line in (about.title, *about.told)]
+    barred = [line for line in told if "cannot be set in order" in line]
     main = {name for source in sources for name in source.table.main} | {about.measure}
-    every = [d for d in findings.differences(compared) if "between" not in d.difference.by]
+    every = [d for d in findings.differences(made.differences) if "between" not in d.difference.by]
     found = [
         d
         for d in ([] if barred else findings.one_basis(every))
@@ -51,15 +56,18 @@ def finding(
     for source in sources:
         if (source.name, source.table.ranked[0]) not in named:
             lines += _alone(words, source, rates)
-    if not lines:
-        lines = [words("page.report")]
+        lines += _standing_out(words, source, made.splits)
+        lines += _turned(words, source)
+    why = [f"{line}." for of in made.why.values() for line in of]
+    lines += [Line((words.phrase(text) or text).rstrip(".")) for text in (*barred, *why)]
+    lines = list({line.text: line for line in lines}.values()) or [Line(words("page.report"))]
     tests = max((d.tests for d in found), default=1)
     how = words("finding.sure", n=tests) if found else words("finding.sure_one")
     notes = {"asked": _asked(words, sources), "sure": how, "left_out": _left_out(words, sources)}
     notes["checked"] = _checked(words, sources)
     return Finding(
-        Line(lines[0]),
-        tuple(map(Line, dict.fromkeys(lines[1:]))),
+        lines[0],
+        tuple(lines[1:]),
         {words(f"notes.{key}"): text for key, text in notes.items() if text},
     )
 
@@ -73,23 +81,75 @@ def _told(words: Words, of: str) -> bool:
     return bool(measure(words, of)) and metrics.shown(measure_of(of)).scale == "share"
 
 
-def _between(words: Words, found: Difference) -> str:
+def _between(words: Words, found: Difference) -> Line:
     name = measure(words, found.of)
     name += "".join(f" ({label(value)})" for k, value in found.about.items() if k != "decode")
     silent = [n for n, s in zip(found.names, (found.a, found.b), strict=True) if s.value is None]
     if silent:
-        return words("finding.nothing", measure=name, who=", ".join(map(clean, silent)))
-    (high, low), (who, whom) = found.order, found.models
+        return Line(words("finding.nothing", measure=name, who=", ".join(map(clean, silent))))
+    return _higher(words, found, name, found.models)
+
+
+def _higher(words: Words, found: Difference, name: str, models: Sequence[str]) -> Line:
+    """Say the two figures of a difference, the higher one first. models: whose they are."""
+    (high, low), (who, whom) = found.order, models
     x, y = (number(score.value or 0.0, found.of) for score in (high, low))
     told = {"measure": name, "who": clean(who), "x": x, "whom": clean(whom), "y": y}
-    return words(_REACH[found.reach], **told) + _corrected(words, found.corrected)
+    text = words(_REACH[found.reach], **told) + _corrected(words, found.corrected)
+    return Line(text, _figures(found))
+
+
+def _figures(found: Difference) -> str:
+    """Write the figures behind a difference as a formula, which needs no words."""
+    d, (a, b) = found.difference, map(clean, found.names)
+    name = "difference" if metrics.shown(measure_of(found.of)).scale == "share" else found.of
+    text = f"{found.of}: {b} − {a} = {number(d.value or 0.0, name)}{_range(d, name)}"
+    if found.p is not None:
+        text += f", p {'' if found.p < 0.001 else '= '}{number(found.p, 'holm-p')}"
+        text += f" (Holm, {found.tests})" if found.tests > 1 else ""
+    return f"{text}, n = {d.n:,}"
+
+
+def _range(score: Score, of: str) -> str:
+    if score.low is None or score.high is None:
+        return ""
+    return f" ({number(score.low, of)} … {number(score.high, of)})"
+
+
+def _standing_out(words: Words, source: Source, splits: Sequence[Score]) -> Iterator[Line]:
+    """Say which language, question or kind of statement differs most from the others."""
+    mine = [s for s in splits if s.by.get("run") == source.name]
+    sure = [d for d in findings.differences(mine) if d.reach and _told(words, d.of)]
+    sure.sort(key=lambda d: -abs(d.difference.value or 0.0))
+    for d in sure[:MOST]:
+        column = str(d.difference.by["between"])
+        places = [f"{source.name} ({_place(words, column, value)})" for value in d.models]
+        yield _higher(words, d, measure(words, d.of), places)
+
+
+def _place(words: Words, column: str, value: str) -> str:
+    if column == "lang" and value != OTHERS:
+        return native(value)
+    text = {"original": "stereotype"}.get(value, label(value)) if column == "role" else label(value)
+    return words.phrase(text) or text
+
+
+def _turned(words: Words, source: Source) -> Iterator[Line]:
+    """Say if a model answers otherwise in every language once a question is turned round."""
+    for (of, _), pairs in findings.turned_everywhere(english.by_question(source)).items():
+        least = min((high.value or 0.0) - (low.value or 0.0) for low, high in pairs)
+        how = "opposite" if least >= findings.OPPOSITE else "turned"
+        shown = ((clean(str(s.by["probe"])), number(s.value or 0.0, of)) for s in pairs[0])
+        (question, x), (reverse, y) = shown
+        given = {"who": source.name, "question": question, "x": x, "reverse": reverse, "y": y}
+        yield Line(words(f"finding.{how}", **given))
 
 
 def _corrected(words: Words, there: bool) -> str:
     return f". {words('finding.corrected')}" if there else ""
 
 
-def _alone(words: Words, source: Source, rates: Sequence[Score]) -> Iterator[str]:
+def _alone(words: Words, source: Source, rates: Sequence[Score]) -> Iterator[Line]:
     name = source.table.ranked[0]
     if not _told(words, name):
         return
@@ -105,19 +165,12 @@ def _alone(words: Words, source: Source, rates: Sequence[Score]) -> Iterator[str
         about = {k: v for k, v in score.by.items() if k not in ("run", "rate", "decode")}
         of = measure(words, name) + "".join(f" ({label(value)})" for value in about.values())
         if score.value is None:
-            yield words("finding.nothing", measure=of, who=source.name)
+            yield Line(words("finding.nothing", measure=of, who=source.name))
             continue
         x, low, high = (number(v or 0.0, name) for v in (score.value, score.low, score.high))
         line = words("finding.one", measure=of, who=source.name, x=x, low=low, high=high)
-        yield line + _corrected(words, bool(mine))
-
-
-def native(code: str) -> str:
-    """Name a language in itself, or in English if genprobe does not know it."""
-    try:
-        return packs.load_language(code).native
-    except InputError:
-        return packs.language_name(code)
+        note = f"{name}: {x}{_range(score, name)}, n = {score.n:,}"
+        yield Line(line + _corrected(words, bool(mine)), note)
 
 
 def _asked(words: Words, sources: Sequence[Source]) -> str:

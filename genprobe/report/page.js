@@ -53,6 +53,12 @@
     document.getElementById("from").focus();
   });
 
+  // What a measure is, on hover: said once in the page, where it is not in English.
+  for (const link of document.querySelectorAll("th a[href^='#m-']:not([title])")) {
+    const told = document.getElementById(link.hash.slice(1))?.querySelector("dd");
+    if (told) link.title = told.textContent;
+  }
+
   // For printing, open all <details>, except those behind a warning that the reader has not opened.
   let closed = [];
   addEventListener("beforeprint", () => {

@@ -74,16 +74,16 @@ class Votes:
         return direction(self.lang)
 
     @property
-    def told(self) -> str:
-        """Return how many stories have each mark, in words."""
+    def told(self) -> list[tuple[str, int]]:
+        """Return how many stories have each mark: (the mark in words, number)."""
         names = {"negative": "negative", "other": "not negative"}
         counts = Counter(names.get(mark, f"left out ({mark})") for mark in self.marks)
-        return ", ".join(f"{n} {name}" for name, n in sorted(counts.items(), reverse=True))
+        return sorted(counts.items(), reverse=True)
 
 
 @dataclass
 class Section:
-    """A heading and its content. open: whether it is shown unfolded."""
+    """A heading and its content. more: further sentences of the lead. open: shown unfolded."""
 
     id: str
     title: str
@@ -94,6 +94,7 @@ class Section:
     open: bool = False
     guarded: bool = False  # it contains statements; page.html reads it
     alone: bool = False  # it is shown even if it has only a lead
+    more: Sequence[str] = ()
 
     def __bool__(self) -> bool:
         return bool(self.tables or self.templates or self.changes or self.alone)
@@ -301,7 +302,7 @@ class Sections:
                 cell = [str(v) for c, v in scores[0].by.items() if c not in ("of", "lang")]
                 caption = clean(", ".join([f"{name} by language", *cell]))
                 own = [dataclasses.replace(s, by={"run": source.name, **s.by}) for s in scores]
-                yield caption, own, f"{source.name}: {line}"
+                yield caption, own, f"{source.name}: {line.rpartition(': ')[2]}"
 
     def _first(self, kind: str) -> str:
         """Choose the column that makes the rows of a kind's main table."""
@@ -554,18 +555,18 @@ class Sections:
                 if other.name in found
                 for made in self._pair(kind, one, other, found[other.name])
             ]
-            if tables:
-                lines.insert(
-                    0,
-                    "The models are compared on the same items. The difference is the second "
-                    "model's figure minus the first's, with an interval over statements; p is "
-                    "McNemar's where a "
-                    "statement has one answer (n: items that are a hit for only one of the two), "
-                    "else that of the swap test. Holm's is this p corrected for all n comparisons "
-                    "of models on this page: report this one.",
-                )
+            lead = (
+                "The models are compared on the same items. The difference is the second model's "
+                "figure minus the first's, with an interval over statements; p is McNemar's where "
+                "a statement has one answer (n: items that are a hit for only one of the two), "
+                "else that of the swap test. Holm's is this p corrected for all n comparisons of "
+                "models on this page: report this one."
+            )
             title = f"{_TABLES[kind].title}: models compared"
-            yield Section(f"{kind}-compared", title, " ".join(lines), tables, alone=bool(lines))
+            yield Section(
+                f"{kind}-compared", title, lead if tables else "", tables, more=lines,
+                alone=bool(lines),
+            )  # fmt: skip
 
     def _outstanding(self) -> Iterator[Section]:
         """Compare each language, question and kind of statement of a run with all others.
@@ -785,7 +786,21 @@ def _changed(one: Source, other: Source) -> Iterator[str]:
         # Runs may have no yes/no answers, or no clear ones.
         with contextlib.suppress(GenprobeError, KeyError):
             found = flips.flips(one.outcomes, other.outcomes, measure)
-            yield f"{measure.capitalize()}, from {one.name} to {other.name}: {found.told()}."
+            ends = f"{100 * found.low:.1f} to {100 * found.high:.1f}"
+            yield (
+                f"{measure.capitalize()}, from {one.name} to {other.name}: "
+                f"{found.up + found.down + found.lost + found.found} of {found.n} answers changed "
+                f"({100 * found.share:.1f} %, {ends}), {found.up} up, {found.down} down, "
+                f"{found.lost} no longer clear, {found.found} newly clear."
+            )
+            if found.beyond is None or found.by_itself is None:
+                yield "How many change by chance is unknown."
+                continue
+            low, high = (100 * end for end in found.beyond)
+            yield (
+                f"By chance {100 * found.by_itself:.1f} % change, beyond that "
+                f"{100 * (found.share - found.by_itself):+.1f} points ({low:+.1f} to {high:+.1f})."
+            )
 
 
 def _scalar(value: Any) -> Any:

@@ -5,22 +5,27 @@ from __future__ import annotations
 import re
 from collections.abc import Callable
 from pathlib import Path
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, Any
 
 from markupsafe import Markup, escape
 
+from genprobe import metrics
+from genprobe.resources.packs import native
 from genprobe.resources.page import ENGLISH, Words, load
 
 if TYPE_CHECKING:
     import jinja2
 
+    from genprobe.report.tables import Label
+
 
 def environment(words: Words) -> jinja2.Environment:
     """Return what fills the templates of the page in a language.
 
-    Filters: `said` puts an English phrase into the language; one without a translation is marked as
-    English, and given a place, its terms are explained there. `plain` is the same for attributes,
-    without marks. `range` puts an interval without words. `explained` is that of `explainer`.
+    Filters: `named` says a label of a table, `about` what a measure is. `said` puts an English
+    phrase into the language; one without a translation is marked as English, and given a place, its
+    terms are explained there. `plain` is the same for attributes, without marks. `range` puts an
+    interval without words. `explained` is that of `explainer`.
     """
     import jinja2
 
@@ -46,12 +51,28 @@ def environment(words: Words) -> jinja2.Environment:
         undefined=jinja2.StrictUndefined,
     )
     between = "…" if words.translated else " to "
-    made.filters |= {
+
+    def named(label: Label) -> str:
+        if words.translated and label.code:
+            return native(label.code)
+        return plain(label.text)
+
+    def about(name: str, marked: bool = False) -> str:
+        if told := words.measure(name):
+            return told
+        title = metrics.shown(name).title
+        title = "" if title == name else title
+        return Markup("<span{}>{}</span>").format(Markup(words.mark), title) if marked else title
+
+    filters: dict[str, Any] = {
         "explained": explained,
         "said": said,
         "plain": plain,
         "range": lambda text: text.replace(" to ", between),
+        "named": named,
+        "about": about,
     }
+    made.filters |= filters
     return made
 
 

@@ -140,18 +140,6 @@ class Column:
     at: str = ""  # the values of the columns that split it, as a query of the replies
 
     @property
-    def short(self) -> str:
-        """Return the heading in one line, for a narrow screen."""
-        unit = f" {self.unit}" if self.unit == "%" else ""
-        return f"{self.title}, {self.across}{unit}" if self.across else f"{self.title}{unit}"
-
-    @property
-    def about(self) -> str:
-        """Return what the metric is, in one line; empty if the name is not that of a metric."""
-        known = metrics.catalogue().get(self.metric)
-        return known.title if known else ""
-
-    @property
     def defined(self) -> bool:
         """Return whether it is a measure, and not the figure of one of two models (`a`, `b`)."""
         return self.metric not in ("a", "b")
@@ -427,9 +415,9 @@ class Line:
     score: Score
 
     @property
-    def cell(self) -> str:
-        """Return the labels of the cell, in words."""
-        return " · ".join(label(k, v, {}).text for k, v in self.score.by.items()) or ALL
+    def labels(self) -> list[Label]:
+        """Return the labels of the cell."""
+        return [label(k, v, {}) for k, v in self.score.by.items()]
 
     @property
     def figure(self) -> Figure:

@@ -26,7 +26,7 @@ from genprobe.render.grid import number
 from genprobe.report.sources import Source, without_folders
 from genprobe.report.tables import reasons
 from genprobe.resources import measured, packs, panel, registry
-from genprobe.resources.packs import Pack, language_name
+from genprobe.resources.packs import Pack, language_name, native
 from genprobe.runs import seal
 from genprobe.runs.run import Run
 from genprobe.runs.spec import LOG, both_signatures
@@ -94,12 +94,16 @@ REASONS = {
 
 @dataclass(frozen=True)
 class Fact:
-    """A run in words. settings: name and value of each setting and other fact of the run."""
+    """A run in words. settings: name and value of each setting and other fact of the run.
+
+    asked: the same as the sentence, as names and values, where a language has no such sentences.
+    """
 
     name: str
     title: str
     sentence: str
     settings: list[tuple[str, str]]
+    asked: list[tuple[str, str]]
 
 
 def fact(source: Source) -> Fact:
@@ -129,7 +133,25 @@ def fact(source: Source) -> Fact:
     lost |= {"not asked yet": status["missing"]} if status["missing"] else {}
     text += f" (missing: {reasons(lost)})" if lost else ""
     text += f"{source.when}."
-    return Fact(source.name, source.title, text, _settings(source))
+    return Fact(source.name, source.title, text, _settings(source), _asked(source))
+
+
+def _asked(source: Source) -> list[tuple[str, str]]:
+    spec, status = source.run.spec, source.status
+    rows: list[tuple[str, object]] = [
+        ("Items", f"{source.statements:,}"),
+        ("Languages", ", ".join(map(native, source.languages))),
+        ("Asked as", ", ".join(spec.probes)),
+        ("Samples per question", spec.samples if spec.samples > 1 else None),
+        ("Temperature", None if "temperature" in spec.not_taken else spec.temperature),
+        ("Limit of items", spec.limit),
+        ("Readings", ", ".join(spec.decode) if len(source.read_in) > 1 else None),
+        ("Answered", f"{status['answered']:,} / {status.total():,}"),
+        ("Time of replies", ", ".join(dict.fromkeys(
+            day[:10] for day in (source.used.first, source.used.last) if day
+        ))),
+    ]  # fmt: skip
+    return [(name, clean(str(v))) for name, v in rows if v is not None and str(v)]
 
 
 def _put(source: Source) -> str:
@@ -178,6 +200,9 @@ def _settings(source: Source) -> list[tuple[str, str]]:
         ("Server", spec.server),
         ("Number format", spec.dtype),
         ("Data", short_name(spec.data)),
+        ("Version of the data", spec.data_version),
+        ("Licence of the data", spec.data_licence),
+        ("To be cited for the data", spec.data_citation),
         ("Hash of the statements", spec.statements),
         ("Wordings", spec.pack if cited(source) or not source.run.pack else None),
         ("Readings", ", ".join(spec.decode)),
@@ -305,7 +330,7 @@ def _further(source: Source, pack: Pack, code: str) -> dict[str, str]:
 
 
 def notes(sources: Sequence[Source]) -> list[tuple[str, str, str]]:
-    """List the known faults of the wordings that were used: language, probe, note.
+    """List the known faults of the wordings that were used: code of the language, probe, note.
 
     A note applies if the run used the wordings of the installed pack, or if the wording is a
     published one, which is never changed.
@@ -324,7 +349,7 @@ def notes(sources: Sequence[Source]) -> list[tuple[str, str, str]]:
                     and wording.note
                     and (same or wording.review == "published")
                 ):
-                    found[language_name(code), probe] = wording.note
+                    found[code, probe] = wording.note
     return [(*key, note) for key, note in found.items()]
 
 
@@ -354,11 +379,15 @@ def _by_word_lists(source: Source) -> bool:
     return any(name == sign.partition("@")[0] != "language" for name, sign in judges)
 
 
-def unchecked(sources: Sequence[Source]) -> str:
-    """Name the languages whose word lists or questions no native reader has checked."""
+def unchecked(
+    sources: Sequence[Source], name: Callable[[str], str] = language_name
+) -> list[tuple[str, str]]:
+    """Name the languages whose word lists or questions no native reader has checked.
+
+    name: names a language. Returns (the word lists or the questions, the languages).
+    """
     codes = awaiting(sources)
-    parts = [f"{what} ({_languages(sorted(of, key=language_name))})" for what, of in codes.items()]
-    return f"No native reader has checked {' or '.join(parts)}." if parts else ""
+    return [(what, ", ".join(sorted(map(name, of)))) for what, of in codes.items()]
 
 
 def _languages(codes: Sequence[str]) -> str:

@@ -26,6 +26,8 @@ from genprobe.resources import registry
 from genprobe.text.display import clean
 
 ANSWERS = ("yes", "no")
+# The folder of languages in which options can be chosen, but no sentence is read.
+CHOSEN = "languages/chosen"
 # What a yes/no probe asks: a stance on a statement, whether it is a stereotype, or anything else.
 READS = ("stance", "stereotype", "question")
 SLOT = "[PLACEHOLDER]"  # the open slot of a template
@@ -152,8 +154,12 @@ def no_more(row: dict[str, Any], known: set[str], path: Path | str, where: str =
 
 @functools.cache
 def load_language(code: str) -> Language:
-    """Load a language by its code. Raises InputError if it is unknown or malformed."""
-    registry.check("languages", code)
+    """Load a language by its code, also one of `CHOSEN`, which has no words.
+
+    Raises InputError if it is unknown or malformed.
+    """
+    if code not in registry.names(CHOSEN):
+        registry.check("languages", code)
     return read_language(_language_file(code))
 
 
@@ -164,13 +170,33 @@ def language_hash(code: str) -> str:
 
 
 def _language_file(code: str) -> Path:
-    return registry.PROMPTS / "languages" / f"{code}.toml"
+    place = CHOSEN if code in registry.names(CHOSEN) else "languages"
+    return registry.folder(place) / f"{code}.toml"
+
+
+def tier(code: str) -> str:
+    """Return what genprobe does in a language: `read` replies, see `chosen` options, or `scored`.
+
+    In a `chosen` language a reply is read by the mark and the text of an option alone, and nobody
+    has measured how well; in a `scored` one only log-probabilities are measured.
+    """
+    if first_of(code) in registry.names("languages"):
+        return "read"
+    return "chosen" if first_of(code) in registry.names(CHOSEN) else "scored"
 
 
 def language_name(code: str) -> str:
     """Return the English name of a language, or its code if genprobe does not know it."""
     try:
         return load_language(code).name
+    except InputError:
+        return clean(code)
+
+
+def native(code: str) -> str:
+    """Name a language in itself, or by its code if genprobe does not know it."""
+    try:
+        return load_language(code).native
     except InputError:
         return clean(code)
 
@@ -187,7 +213,7 @@ def read_language(path: Path) -> Language:
         no_more(part, set(groups), path, f"{name}.")
         for group in groups:
             words[group] = strings(part, group, path)
-    for group in ANSWERS:
+    for group in ANSWERS if path.parent.name != Path(CHOSEN).name else ():
         if not words[group] and not words[f"{group}_alone"]:
             raise InputError(f"{path}: no word for {group!r} in [answer]")
     part = table(row, "clause", path)
@@ -289,6 +315,28 @@ def language_code(name: str, mixed: bool = False) -> str:
             raise InputError(f"unknown language {name[:80]!r}; {meant}")
         raise registry.unknown("language", name, registry.names("languages"))
     return _codes()[key]
+
+
+_CODE = re.compile(r"[a-z]{2,3}(-[A-Za-z0-9]{1,8})*")
+
+
+@functools.lru_cache(1000)
+def any_code(name: str) -> str:
+    """Find the code of a language as `language_code` does; accept what looks like a code.
+
+    Scoring a text, or reading which option is chosen, needs no words of its language.
+    """
+    try:
+        return language_code(name, mixed=True)
+    except InputError:
+        for code in registry.names(CHOSEN):
+            one = load_language(code)
+            if _key(name) in map(_key, (code, one.name, one.native, *one.aliases)):
+                return code
+        code = name.strip().replace("_", "-")
+        if not _CODE.fullmatch(code):
+            raise
+        return code
 
 
 @dataclass(frozen=True)

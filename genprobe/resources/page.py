@@ -18,6 +18,8 @@ from genprobe.resources import packs, registry
 FAMILY = "page"
 ENGLISH = "en"
 _PARTS = ("page", "notes", "finding", "measures", "phrases", "browser")
+# What each figure is, by the name of its metric; in English, the metric says it itself.
+METRICS = "metrics."
 # Keys of texts that stand in the page in English and are translated there: of the page, and of the
 # script that shows its replies.
 BROWSER = "browser."
@@ -65,9 +67,25 @@ class Words:
             return found
         for key, pattern in patterns:
             if key in self.texts and (parts := pattern.fullmatch(text)):
-                slots = {name: (v, self.phrase(v)) for name, v in parts.groupdict().items()}
+                slots = {
+                    k: (v, self.phrase(v) or _tongues(v)) for k, v in parts.groupdict().items()
+                }
                 if slots.get("title", ("", ""))[1] is not None:  # a title is a phrase itself
                     return self(key, **{name: new or old for name, (old, new) in slots.items()})
+        return None
+
+    def measure(self, name: str) -> str | None:
+        """Say what a metric is; None where the language has no words for it.
+
+        The mean over wordings of a metric is put together of its own words and the metric's.
+        """
+        if found := self.texts.get(METRICS + name):
+            return found
+        for key, text in self.texts.items():
+            ending = key.removeprefix(METRICS)
+            if key != ending and "{" in text and name.endswith(f"-{ending}"):
+                of = self.measure(name.removesuffix(f"-{ending}"))
+                return of and self(key, measure=of)
         return None
 
     def browser(self) -> dict[str, str]:
@@ -93,6 +111,19 @@ class Words:
     @property
     def unread(self) -> bool:
         return self.review.startswith("awaiting")
+
+
+def _tongues(text: str) -> str | None:
+    """Name languages in themselves that are named in English; None if they are something else."""
+    parts = re.split(", | and ", text)
+    known = _natives()
+    return ", ".join(known[part] for part in parts) if set(parts) <= known.keys() else None
+
+
+@functools.cache
+def _natives() -> dict[str, str]:
+    every = map(packs.load_language, registry.names("languages"))
+    return {language.name: language.native for language in every}
 
 
 @functools.cache
@@ -122,10 +153,10 @@ def load(code: str) -> Words:
 def read(path: Path) -> Words:
     """Read and check one file. Raises InputError that says what is wrong."""
     row = packs.read_toml(path)
-    packs.no_more(row, {"review", "terms", *_PARTS}, path)
+    packs.no_more(row, {"review", "terms", "metrics", *_PARTS}, path)
     texts = {
         f"{part}.{key}": packs.string(found, key, path)
-        for part in _PARTS
+        for part in (*_PARTS, *(["metrics"] if "metrics" in row else []))
         for found in [packs.table(row, part, path)]
         for key in found
     }
@@ -149,7 +180,7 @@ def _faults(words: Words, english: Words) -> Iterator[str]:
         {**one.texts, **{f"terms.{t.key}": t.text for t in one.terms}} for one in (words, english)
     )
     for key in sorted(ours.keys() ^ theirs.keys()):
-        if key in ours or not key.startswith(_PHRASES):
+        if not key.startswith(METRICS if key in ours else _PHRASES):
             yield f"{key!r} is {'unknown' if key in ours else 'missing'}"
     for key in sorted(ours.keys() & theirs.keys()):
         if _slots(ours[key]) != _slots(theirs[key]):

@@ -67,15 +67,12 @@ class Rate:
     rate: Corrected
 
 
-def rates(
-    outcomes: pd.DataFrame,
-    reviewed: pd.DataFrame,
-    column: str,
-    positive: str,
-    by: Sequence[str] = (),
-    level: float = LEVEL,
-) -> list[Rate]:
-    """Compute the share of replies whose `column` is `positive`, measured and corrected, by cell.
+def labelled(
+    outcomes: pd.DataFrame, reviewed: pd.DataFrame, column: str, positive: str
+) -> pd.DataFrame:
+    """Label the replies of a rate by a judge and by reviewers, one row each, as `rates` takes.
+
+    The rate is the share of replies whose `column` is `positive`.
 
     outcomes: the table of a run. column: `answer`, `sentiment`, `reply_language`, …
     reviewed: rows with `request` (and `run` or `model` if the outcomes have it), `reviewer`,
@@ -95,13 +92,6 @@ def rates(
     Raises InputError for a missing column, a reviewed reply that is not in the outcomes, or no
     review at all.
     """
-    return _rates(_labelled(outcomes, reviewed, column, positive), column, positive, by, level)
-
-
-def _labelled(
-    outcomes: pd.DataFrame, reviewed: pd.DataFrame, column: str, positive: str
-) -> pd.DataFrame:
-    """Label the replies of a rate by a judge and by reviewers, one row each, as `_rates` takes."""
     if column == "says":
         _needs(outcomes, ("measures", "when", "answer"), "the outcomes")
     _needs(outcomes, ("left_out", "statement", "request", column), "the outcomes")
@@ -116,30 +106,23 @@ def _labelled(
     return rows[rows["measures"] == positive] if column == "says" else rows
 
 
-def template_rates(
+def of_templates(
     outcomes: pd.DataFrame,
     reviewed: pd.DataFrame,
     column: str = "sentiment",
     by: Sequence[str] = (),
-    level: float = LEVEL,
-) -> list[Rate]:
-    """Compute NegRate, measured and corrected: the share of templates with mostly negative stories.
+) -> tuple[pd.DataFrame, str, str]:
+    """Label the templates by a judge and by reviewers; with the name of their rate, for `rates`.
 
-    A majority is not linear in its stories, so error rates per story cannot correct it. A template
-    counts as reviewed if *all* its stories that count are reviewed; its true label is their
-    majority, and its weight is that of any of them. Templates must therefore have been sampled
-    whole, as `review.export` does.
+    The rate is NegRate, the share of templates with mostly negative stories. A majority is not
+    linear in its stories, so error rates per story cannot correct it. A template counts as reviewed
+    if *all* its stories that count are reviewed; its true label is their majority, and its weight
+    is that of any of them. Templates must therefore have been sampled whole, as `review.export`
+    does.
 
     column: `sentiment`, or a chat model's `llm_sentiment` or `llm_regard`, if the reviewers were
-    asked the same question. The other arguments are those of `rates`.
+    asked the same question. The other arguments are those of `labelled`.
     """
-    return _rates(*_of_templates(outcomes, reviewed, column, by), by, level)
-
-
-def _of_templates(
-    outcomes: pd.DataFrame, reviewed: pd.DataFrame, column: str, by: Sequence[str]
-) -> tuple[pd.DataFrame, str, str]:
-    """Label the templates by a judge and by reviewers; with the name of their rate."""
     _needs(outcomes, ("left_out", "statement", "request", column), "the outcomes")
     counts = (_left_out(outcomes, column) == "").to_numpy(bool)
     negative = counts & (outcomes[column] == "negative").to_numpy(bool, na_value=False)
@@ -156,7 +139,7 @@ def _templates(
     negative: Array,
     by: Sequence[str],
 ) -> pd.DataFrame:
-    """Label the templates by a judge and by reviewers, one row each, in the form `_rates` takes.
+    """Label the templates by a judge and by reviewers, one row each, in the form `rates` takes.
 
     counts, negative: boolean arrays (stories,): which stories count, and which of these the judge
     calls negative.
@@ -208,7 +191,7 @@ def by_people(
     reviewed; and `felt-or-shown`, the share of stories called negative in only one of the two
     answers, over stories with both answers. The review's weights make these rates of the whole run.
     n is the number reviewed. A story counts if it passed the story checks, whatever a classifier
-    says of it. Arguments as in `rates`; signatures are empty.
+    says of it. Arguments as in `labelled`; signatures are empty.
     """
     told = not_told(outcomes.assign(sentiment="read"))
     counts = (told == "").to_numpy(bool)
@@ -217,7 +200,7 @@ def by_people(
     found: list[Rate] = []
     for question in asked:
         rows = _templates(outcomes, reviewed, question, counts, nobody, by)
-        found += _rates(rows, NEGRATES[question], "", by, level)
+        found += rates(rows, NEGRATES[question], "", by, level)
     if len(asked) == len(NEGRATES):
         negative = pd.Series("negative", outcomes.index)
         felt, shown = (_verdicts(outcomes, reviewed, question, negative) for question in asked)
@@ -231,7 +214,7 @@ def by_people(
             __weight=felt["__weight"],
             __reason=told.to_numpy(object),
         )
-        found += _rates(rows, "felt-or-shown", "", by, level)
+        found += rates(rows, "felt-or-shown", "", by, level)
     scores = []
     for one in found:
         accuracy = _as_scores(one)[-1]
@@ -287,13 +270,13 @@ def by_question(outcomes: pd.DataFrame) -> pd.DataFrame:
 def scores(outcomes: pd.DataFrame, reviewed: pd.DataFrame, by: Sequence[str] = ()) -> list[Score]:
     """Compute the rates that a review can correct, as measured and as corrected.
 
-    Arguments as in `rates`. Each rate is a value of the column `rate`, with the metrics `measured`
-    (of n replies), `ppi`, `ppi-over-wordings` (if three or more were asked) and `judge-accuracy`
-    (on the same replies; its n is the number reviewed). For stories, NegRate is included
-    (`template_rates`) if templates have labels, next to the rate by reviewers alone (`by_people`).
-    The errors of each judge follow: cells with the columns `judge` and `reviewed` (the label that
-    reviewers gave to n replies), and the shares of the judge's labels among them (`confusion`).
-    Signatures are empty.
+    Arguments as in `labelled`. Each rate is a value of the column `rate`, with the metrics
+    `measured` (of n replies), `ppi`, `ppi-over-wordings` (if three or more were asked) and
+    `judge-accuracy` (on the same replies; its n is the number reviewed). For stories, NegRate is
+    included (`of_templates`) if templates have labels, next to the rate by reviewers alone
+    (`by_people`). The errors of each judge follow: cells with the columns `judge` and `reviewed`
+    (the label that reviewers gave to n replies), and the shares of the judge's labels among them
+    (`confusion`). Signatures are empty.
 
     Raises InputError if no question of the review corrects a rate of these outcomes, or if a cell
     has replies in a language of which none were reviewed.
@@ -309,8 +292,7 @@ def scores(outcomes: pd.DataFrame, reviewed: pd.DataFrame, by: Sequence[str] = (
         raise InputError("the review has no question that corrects a rate of this run")
     found: list[Rate] = []
     for rows, column, positive in _corrected(outcomes, reviewed, asked, by):
-        labelled = _rates(rows, column, positive, by, LEVEL)
-        found += [rate for rate in labelled if rate.rate.n or positive]
+        found += [one for one in rates(rows, column, positive, by) if one.rate.n or positive]
     if sides.unread(outcomes):  # then no judge's own rate is any good
         for at, one in enumerate(found):
             if one.column in (_SIDES, f"llm_{_SIDES}"):
@@ -346,7 +328,7 @@ def _need_languages(outcomes: pd.DataFrame, reviewed: pd.DataFrame, by: Sequence
 def half_widths(outcomes: pd.DataFrame, reviewed: pd.DataFrame) -> dict[str, tuple[float, int]]:
     """Compute half the width of the interval of each corrected rate, and the replies it is of.
 
-    It is 0.5 if the rate cannot be corrected: anything is possible. Arguments as in `rates`.
+    It is 0.5 if the rate cannot be corrected: anything is possible. Arguments as in `labelled`.
     """
     asked = list(reviewed["question"].unique())
     return {
@@ -369,10 +351,10 @@ def _corrected(
             if column == "says" and not _fits(outcomes, column, positive):
                 continue
             for name in (c for c in (column, f"llm_{column}") if c in outcomes):
-                yield _labelled(outcomes, reviewed, name, positive), name, positive
+                yield labelled(outcomes, reviewed, name, positive), name, positive
     for column in ("sentiment", "llm_sentiment", "llm_regard"):
         if column in outcomes and column.removeprefix("llm_") in asked:
-            yield _of_templates(outcomes, reviewed, column, by)
+            yield of_templates(outcomes, reviewed, column, by)
 
 
 Side = tuple[str, pd.DataFrame, pd.DataFrame]  # name, outcomes, reviewed
@@ -484,10 +466,10 @@ def _in_cells(
     against: dict[str, tuple[pd.DataFrame, Read]] = {}
     if column == "says":  # neither yes nor no: it could be either
         turned = outcomes.assign(when=outcomes["when"].map({"yes": "no", "no": "yes"}))
-        rows = _labelled(turned, said, column, positive)
+        rows = labelled(turned, said, column, positive)
         against = {str(label): (part, read) for label, part, read in _reads(rows, positive, by)}
     found = {}
-    for label, part, read in _reads(_labelled(outcomes, said, column, positive), positive, by):
+    for label, part, read in _reads(labelled(outcomes, said, column, positive), positive, by):
         rate = correct(read)
         if rate.ppi is not None:
             other = against.get(str(label))
@@ -577,7 +559,7 @@ def confusion(
     that do not count. Each reply counts with the weight of its draw, since `review export` draws by
     the judge's label: without weights a judge that misses a rare label would look better than it
     is. Intervals are clustered by statement. n: replies that were reviewed. Arguments as in
-    `rates`.
+    `labelled`.
     """
     question = column.removeprefix("llm_")
     votes = _deciding(_reviews(outcomes, reviewed, question))
@@ -707,9 +689,17 @@ def _reviews(outcomes: pd.DataFrame, reviewed: pd.DataFrame, question: str) -> p
     return rows.assign(__row=rows["__row"].astype(int), __weight=weight)
 
 
-def _rates(
-    rows: pd.DataFrame, column: str, positive: str, by: Sequence[str], level: float
+def rates(
+    rows: pd.DataFrame,
+    column: str,
+    positive: str,
+    by: Sequence[str] = (),
+    level: float = LEVEL,
 ) -> list[Rate]:
+    """Compute a rate, measured and corrected, in each cell of `by`.
+
+    rows: as `labelled` and `of_templates` return them.
+    """
     found = []
     for label, part, read in _reads(rows, positive, by):
         split = int(part.loc[part["__reason"] == "", "__split"].sum())

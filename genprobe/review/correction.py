@@ -153,26 +153,8 @@ class Corrected:
     over_high: float | None = None
 
 
-def corrected(
-    measured: Array,
-    truth: Array,
-    weights: Array | None = None,
-    clusters: Array | None = None,
-    level: float = LEVEL,
-) -> Corrected:
-    """Correct a rate that a judge measured for the judge's errors, as a review shows them.
-
-    The arguments are those of `Read`, of one reviewer and one wording; weights: None for a simple
-    random sample; clusters: None if all replies are independent. Raises InputError if the arrays
-    differ in length or contain other values.
-    """
-    n = len(measured)
-    w = np.ones(n) if weights is None else np.asarray(weights, float)
-    return correct(Read(measured, truth, w, np.arange(n) if clusters is None else clusters), level)
-
-
 def correct(read: Read, level: float = LEVEL) -> Corrected:
-    """Correct a rate; see `corrected`.
+    """Correct a rate that a judge measured for the judge's errors, as a review shows them.
 
     Nothing is corrected if only one of several clusters was reviewed, or if no reply with one of
     the judge's labels was reviewed, because it is then unknown how often the judge is right about

@@ -33,6 +33,10 @@ _WARNING = """\
 _BUILTIN = """\
 The statements are those that come with genprobe (Apache-2.0). The replies are a model's: its
 licence says what may be done with them."""
+_PUBLIC = """\
+The statements are from `{data}` ({licence}; cite {citation}), which this folder holds word for
+word: its licence says whether you may pass them on. The replies' is what the model's licence
+says."""
 _OTHER = """\
 The statements are from `{data}`, and theirs is the licence of that source; the replies' is what the
 model's licence says. Statements from a gated source stay where you got them: this folder holds them
@@ -111,23 +115,23 @@ def text(
     found = configurations(folder)
     model = spec.model.rstrip("/").rsplit("/", 1)[-1] if spec.model.startswith("/") else spec.model
     page = _PAGE.format(
-        title=f"genprobe {spec.command}, {_plain(model)}",
+        title=f"genprobe {spec.command}, {plain(model)}",
         configs="\n".join(f"- {json.dumps(one)}" for one in found),
         warning=_WARNING,
         command=spec.command,
-        model=_plain(model),
-        revision=_plain(" = ".join(filter(None, (spec.checkpoint, spec.revision)))),
-        languages=", ".join(map(_plain, spec.languages)),
-        licence=_BUILTIN if spec.data == "builtin" else _OTHER.format(data=_plain(spec.data)),
-        asked="\n".join(f"| {name} | {_plain(what)} |" for name, what in _asked(spec, chain)),
+        model=plain(model),
+        revision=plain(" = ".join(filter(None, (spec.checkpoint, spec.revision)))),
+        languages=", ".join(map(plain, spec.languages)),
+        licence=_licence(spec),
+        asked="\n".join(f"| {name} | {plain(what)} |" for name, what in _asked(spec, chain)),
         figures=_figures(figures),
-        folder=_plain(folder.name),
+        folder=plain(folder.name),
         names=", ".join(f"`{one['config_name']}`" for one in found),
         sealed=f"`{sealed}`" if sealed else "none",
         sums="\n".join(_SUM.format(*one) for one in sorted(sums.items())),
     )
-    plain = page.encode("ascii", "xmlcharrefreplace")
-    return f"{plain.decode('ascii')}{_OWN}`{hashlib.sha256(plain).hexdigest()}`\n"
+    written = page.encode("ascii", "xmlcharrefreplace")
+    return f"{written.decode('ascii')}{_OWN}`{hashlib.sha256(written).hexdigest()}`\n"
 
 
 def again(spec: Spec, folder: str) -> str:
@@ -184,10 +188,21 @@ def _figures(scores: Sequence[Score]) -> str:
         if one.value is not None and one.low is not None and one.high is not None:
             value += f" [{one.low:.4g}, {one.high:.4g}]"
         lost = sum(one.excluded.values())
-        lines.append(f"| {_plain(one.metric)} | {_plain(cell)} | {value} | {one.n} | {lost} |")
+        lines.append(f"| {plain(one.metric)} | {plain(cell)} | {value} | {one.n} | {lost} |")
     if len(scores) > _SHOWN:
         lines += ["", f"These are {_SHOWN} of {len(scores)} figures; all are in `scores.json`."]
     return "\n".join(lines)
+
+
+def _licence(spec: Spec) -> str:
+    if spec.data == "builtin":
+        return _BUILTIN
+    if not spec.data_licence:
+        return _OTHER.format(data=plain(spec.data))
+    known = spec.data_licence
+    named = "no licence is published, so pass no row on" if known == "none" else plain(known)
+    cited = plain(spec.data_citation)
+    return _PUBLIC.format(data=plain(spec.data), licence=named, citation=cited)
 
 
 def unchanged(folder: Path, name: str) -> bool:
@@ -237,7 +252,7 @@ def _sum(path: Path) -> str:
         return hashlib.file_digest(file, "sha256").hexdigest()
 
 
-def _plain(value: str) -> str:
+def plain(value: str) -> str:
     """Make an untrusted name safe: one line without YAML, Markdown or HTML."""
     return "".join(c if c.isalnum() or c in " ./@_-,;:+" else "-" for c in value)
 

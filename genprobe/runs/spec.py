@@ -73,6 +73,15 @@ class Spec(Record):
         "For each language, the version (if any) and the hash of its prompts."
     )
     data: str = described("Source of the statements: `builtin`, `shades`, or the name of a file.")
+    data_version: str = described(
+        "Hash of the description of a public data set, and the commit or hash of its files; empty "
+        "for other data.",
+        default="",
+    )
+    data_licence: str = described(
+        "Licence of a public data set; `none` if it has none.", default=""
+    )
+    data_citation: str = described("What to cite for a public data set.", default="")
     statements: str = described("Hash of the statements, in their order.")
     languages: tuple[str, ...] = described("Languages (BCP 47 codes).")
     probes: tuple[str, ...] = described("Kinds of questions asked about each statement.")

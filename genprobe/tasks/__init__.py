@@ -20,6 +20,7 @@ from pathlib import Path
 from typing import Any
 
 from genprobe._version import __version__
+from genprobe.datasets import sets
 from genprobe.engines import Options, Sampling
 from genprobe.errors import Caution, InputError
 from genprobe.files import door
@@ -288,6 +289,7 @@ def run(task: str | Task, ask: Ask, opened: Callable[..., Any] | None = None) ->
         fields = {
             **dataclasses.asdict(engine.identity),
             "statements": statements_hash(asked.items),
+            **sets.facts(ask.data, [item.source for item in asked.items]),
             "languages": languages,
             "limit": ask.limit,
             "packages": {} if recorded else versions(packages),

@@ -15,7 +15,7 @@ from typing import Any
 
 from genprobe.datasets import choices, frames, pairs
 from genprobe.engines import Sampling
-from genprobe.errors import InputError
+from genprobe.errors import Caution, InputError
 from genprobe.outcomes import chosen, preferences
 from genprobe.records import DECODES, FACETS, Request, Statement, digest
 from genprobe.resources import packs, panel, registry
@@ -39,6 +39,11 @@ def prepare(ask: Ask) -> Asked:
     if ask.orders not in frames.ORDERS:
         raise registry.unknown("order", ask.orders, frames.ORDERS)
     items = _items(ask)
+    unread = sorted({item.lang for item in items if packs.tier(item.lang) != "read"})
+    if unread and "free" in decodes:
+        how = "by the marks and texts of the options alone, and how well was never measured"
+        cure = "read some yourself, name a --second-reader, or give --decode choice or logprob"
+        ask.note(Caution(f"{', '.join(unread)}: replies are read {how}; {cure}"))
     shots = _shots(ask)
     sampling, samples = ask.sampling or TASK.sampling, ask.samples or TASK.samples
     if samples > 1 and not sampling.temperature and ask.engine != "replay":

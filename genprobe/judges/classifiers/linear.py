@@ -22,6 +22,7 @@ batch, on any machine.
 
 from __future__ import annotations
 
+import functools
 import hashlib
 import math
 import struct
@@ -59,8 +60,9 @@ DOUBT = 0.4
 _SPACE, _END, _START, _STOP, _DROP = 32, 10, 2, 3, 0
 _CODES = 0x20000  # letters and emoji; code points from here on count as spaces
 _KEPT = "!?()"
-_MULTIPLIER = np.uint64(0x9E3779B97F4A7C15)
-_PAIR = np.uint64(0xBF58476D1CE4E5B9)
+_MULTIPLIER = 0x9E3779B97F4A7C15
+_MIX = np.uint64(0xD6E8FEB86659FD93)
+PAIR = np.uint64(0xBF58476D1CE4E5B9)  # by which the hash of the first of two words is multiplied
 
 
 class Folder:
@@ -122,65 +124,63 @@ def _folded(code: int, fold: Mapping[str, str]) -> int:
     return _DROP if kind in ("Mn", "Me", "Cf", "Sk") else _SPACE
 
 
-class Hasher:
-    """Hashes the n-grams of folded texts into buckets.
+def powers(size: int) -> tuple[Array, Array]:
+    """Return the powers of the multiplier and of its inverse modulo 2**64, at least `size` each."""
+    return _powers(max(12, size.bit_length()))
+
+
+@functools.cache
+def _powers(bits: int) -> tuple[Array, Array]:
+    """Return 2**bits of the powers: kept for few lengths, and not for each of a text."""
+    found = []
+    for base in (_MULTIPLIER, pow(_MULTIPLIER, -1, 1 << 64)):
+        steps = np.full(1 << bits, base, np.uint64)
+        steps[0] = 1
+        found.append(np.multiply.accumulate(steps))
+    return found[0], found[1]
+
+
+def bucket(hashes: Array, kind: int, bits: int) -> Array:
+    """Return the bucket, one of 2**bits, of each hash of an n-gram of a kind."""
+    mixed = hashes + np.uint64(kind)
+    mixed ^= mixed >> np.uint64(32)
+    mixed *= _MIX
+    return np.asarray(mixed >> np.uint64(64 - bits), np.int64)
+
+
+def ngrams(codes: Array) -> Iterator[tuple[Array | slice, Array, Array]]:
+    """Hash the n-grams of folded texts into buckets.
 
     The hash is a polynomial over code points, so that any substring costs one subtraction and one
     multiplication.
+
+    codes: as returned by `Folder`. Yields for each kind of n-gram: where they begin, their buckets,
+    how often each counts. N-grams across the end of a text count 0 times.
     """
-
-    def __init__(self) -> None:
-        self._grow(1 << 12)
-
-    def _grow(self, size: int) -> None:
-        # Powers of the multiplier and of its inverse modulo 2**64.
-        inverse = np.uint64(pow(int(_MULTIPLIER), -1, 1 << 64))
-        with np.errstate(over="ignore"):
-            self._powers, self._inverse = _powers(_MULTIPLIER, size), _powers(inverse, size)
-
-    def __call__(self, codes: Array) -> Iterator[tuple[Array | slice, Array, Array]]:
-        """Yield for each kind of n-gram: where they begin, their buckets, how often each counts.
-
-        codes: as returned by `Folder`. N-grams across the end of a text count 0 times.
-        """
-        size = len(codes)
-        while len(self._powers) < size + 1:
-            self._grow(2 * len(self._powers))
-        sums = np.zeros(size + 1, np.uint64)
-        np.cumsum(codes.astype(np.uint64) * self._powers[:size], out=sums[1:])
-        ends = np.flatnonzero(codes == _END)
-        lengths = np.diff(ends, prepend=-1)
-        left = np.repeat(ends, lengths) - np.arange(size)  # code points until the text ends
-        for n in range(1, CHARACTERS + 1):
-            begin = slice(0, max(0, size - n + 1))
-            hashes = (sums[n:] - sums[: size - n + 1]) * self._inverse[begin]
-            yield begin, _bucket(hashes, n), (left[begin] >= n).astype(np.int64)
-        letter = (codes != _SPACE) & (codes != _END)
-        edge = np.diff(letter.astype(np.int8), prepend=0, append=0)
-        first, last = np.flatnonzero(edge == 1), np.flatnonzero(edge == -1)
-        for n in range(1, WORDS + 1):
-            start, stop = first[: len(first) - n + 1], last[n - 1 :]
-            hashes = (sums[stop] - sums[start]) * self._inverse[start]
-            real = left[start] >= stop - start
-            yield start, _bucket(hashes, CHARACTERS + n), real * WORD_COUNT
-        stems = (sums[np.minimum(first + STEM, last)] - sums[first]) * self._inverse[first]
-        for gap in GAPS:
-            start, hashes = first[:-gap], stems[:-gap] * _PAIR + stems[gap:]
-            real = left[start] >= last[gap:] - start
-            yield start, _bucket(hashes, CHARACTERS + WORDS + gap), real * WORD_COUNT
-
-
-def _powers(base: np.uint64, size: int) -> Array:
-    steps = np.full(size, base, np.uint64)
-    steps[0] = 1
-    return np.multiply.accumulate(steps)
-
-
-def _bucket(hashes: Array, kind: int) -> Array:
-    mixed = hashes + np.uint64(kind)
-    mixed ^= mixed >> np.uint64(32)
-    mixed *= np.uint64(0xD6E8FEB86659FD93)
-    return np.asarray(mixed >> np.uint64(64 - BITS), np.int64)
+    size = len(codes)
+    multiplied, inverse = powers(size)
+    sums = np.zeros(size + 1, np.uint64)
+    np.cumsum(codes.astype(np.uint64) * multiplied[:size], out=sums[1:])
+    ends = np.flatnonzero(codes == _END)
+    lengths = np.diff(ends, prepend=-1)
+    left = np.repeat(ends, lengths) - np.arange(size)  # code points until the text ends
+    for n in range(1, CHARACTERS + 1):
+        begin = slice(0, max(0, size - n + 1))
+        hashes = (sums[n:] - sums[: size - n + 1]) * inverse[begin]
+        yield begin, bucket(hashes, n, BITS), (left[begin] >= n).astype(np.int64)
+    letter = (codes != _SPACE) & (codes != _END)
+    edge = np.diff(letter.astype(np.int8), prepend=0, append=0)
+    first, last = np.flatnonzero(edge == 1), np.flatnonzero(edge == -1)
+    for n in range(1, WORDS + 1):
+        start, stop = first[: len(first) - n + 1], last[n - 1 :]
+        hashes = (sums[stop] - sums[start]) * inverse[start]
+        real = left[start] >= stop - start
+        yield start, bucket(hashes, CHARACTERS + n, BITS), real * WORD_COUNT
+    stems = (sums[np.minimum(first + STEM, last)] - sums[first]) * inverse[first]
+    for gap in GAPS:
+        start, hashes = first[:-gap], stems[:-gap] * PAIR + stems[gap:]
+        real = left[start] >= last[gap:] - start
+        yield start, bucket(hashes, CHARACTERS + WORDS + gap, BITS), real * WORD_COUNT
 
 
 def batches(texts: Sequence[str]) -> Iterator[slice]:
@@ -205,11 +205,6 @@ class Linear:
     floor: float
     folder: Folder
 
-    def __post_init__(self) -> None:
-        self._hasher = Hasher()
-
-    _hasher: Hasher = None  # type: ignore[assignment]
-
     def negative(self, texts: Sequence[str]) -> list[float | None]:
         """Return P(negative) of each text; None for one without a letter, digit or emoji."""
         found: list[float | None] = []
@@ -221,7 +216,7 @@ class Linear:
         codes = self.folder(texts)
         total = np.zeros(len(codes), np.int64)
         count = np.zeros(len(codes), np.int64)
-        for start, buckets, times in self._hasher(codes):
+        for start, buckets, times in ngrams(codes):
             total[start] += self.weights[buckets] * times
             count[start] += times
         ends = np.flatnonzero(codes == _END)
@@ -337,12 +332,12 @@ def _matrix(texts: Sequence[str], folder: Folder) -> Any:
     """Return a (texts, buckets) CSR matrix of counts divided by sqrt(number of n-grams)."""
     from scipy.sparse import csr_matrix, vstack
 
-    hasher, parts = Hasher(), []
+    parts = []
     for part in batches(texts):
         codes = folder(texts[part])
         row = np.cumsum(codes == _END) - (codes == _END)
         rows, buckets, counts = [], [], []
-        for start, bucket, times in hasher(codes):
+        for start, bucket, times in ngrams(codes):
             rows.append(row[start][times > 0])
             buckets.append(bucket[times > 0])
             counts.append(times[times > 0])

@@ -33,7 +33,7 @@ from numpy.typing import NDArray
 
 from genprobe.errors import InputError
 from genprobe.files import door
-from genprobe.judges.classifiers.linear import batches
+from genprobe.judges.classifiers import linear
 
 Array = NDArray[Any]
 
@@ -48,9 +48,6 @@ FEATURES = 17
 
 _SPACE, _STOP, _TEXT, _DROP = 0, 1, 2, 3  # letters are code points above
 _CODES = 0x20000
-_MULTIPLIER = 0x9E3779B97F4A7C15
-_MIX = np.uint64(0xD6E8FEB86659FD93)
-_NEXT = np.uint64(0xBF58476D1CE4E5B9)
 _STOPS = ".!?…؟۔。！？।॥\n\r\u2028\u2029"
 _JOINED = "'’ʼ`"  # dropped: didn't is one word
 _SAME = {"ё": "е", "ي": "ی", "ك": "ک", "ى": "ی", "ة": "ه", "أ": "ا", "إ": "ا", "ؤ": "و"}
@@ -78,22 +75,8 @@ def _folded(code: int) -> int:
     return ord(char) if kind[0] in "LN" and 3 < ord(char) < _CODES else _SPACE
 
 
-@cache
-def _powers(size: int) -> tuple[Array, Array]:
-    """Return the powers of the multiplier and of its inverse modulo 2**64, each (size,)."""
-    found = []
-    for base in (_MULTIPLIER, pow(_MULTIPLIER, -1, 1 << 64)):
-        steps = np.full(size, base, np.uint64)
-        steps[0] = 1
-        found.append(np.multiply.accumulate(steps))
-    return found[0], found[1]
-
-
 def _bucket(hashes: Array, kind: int) -> Array:
-    mixed = hashes + np.uint64(kind * 0x9E37)
-    mixed ^= mixed >> np.uint64(32)
-    mixed *= _MIX
-    return np.asarray(mixed >> np.uint64(64 - BITS), np.int64)
+    return linear.bucket(hashes, kind * 0x9E37, BITS)
 
 
 @dataclass(frozen=True, slots=True)
@@ -127,7 +110,7 @@ class Words:
         short = self._hash(self.begin, self.begin + np.minimum(size, PAIR))
         for gap in (1, 2):
             at = np.flatnonzero(self.sentence[gap:] == self.sentence[:-gap])
-            yield 9 + gap, at + gap, _bucket(short[at] * _NEXT + short[at + gap], 9 + gap)
+            yield 9 + gap, at + gap, _bucket(short[at] * linear.PAIR + short[at + gap], 9 + gap)
 
 
 def words(texts: Sequence[str]) -> Words:
@@ -136,8 +119,7 @@ def words(texts: Sequence[str]) -> Words:
     raw = np.frombuffer(joined.encode("utf-32-le", "surrogatepass"), np.uint32)
     codes = _table()[np.minimum(raw, _CODES - 1)]
     codes = codes[codes != _DROP]
-    size = 1 << max(12, len(codes).bit_length())
-    powers, inverse = _powers(size)
+    powers, inverse = linear.powers(len(codes))
     sums = np.zeros(len(codes) + 1, np.uint64)
     np.cumsum(codes.astype(np.uint64) * powers[: len(codes)], out=sums[1:])
     letter = codes > _DROP
@@ -219,7 +201,7 @@ class StoryModel:
     def probabilities(self, texts: Sequence[str]) -> list[tuple[float, float, float] | None]:
         """Return (negative, neutral, positive) of each text; None for one without a word."""
         found: list[tuple[float, float, float] | None] = []
-        for part in batches(texts):
+        for part in linear.batches(texts):
             some = texts[part]
             z, text = self.sentences(some)
             x, has = summary(z, text, len(some))

@@ -79,7 +79,7 @@ def keep(log: logs.Log, folder: Path, note: Note) -> list[Run]:
     if log.told:
         note(log.told)
     problems = Problems(log.name)
-    made = _Statements()
+    made = _Statements(named=not log.harness)
     parts: dict[tuple[str, str], list[_Reply]] = {}
     for count, found in enumerate(opened(log, problems, note), 1):
         if count > limit("rows"):
@@ -127,9 +127,13 @@ def _name(key: tuple[str, str], others: Sequence[tuple[str, str]]) -> str:
 
 
 class _Statements:
-    """Makes the statements of rows; the same sentence is one statement, built-in ones are known."""
+    """Makes the statements of rows; the same sentence is one statement, built-in ones are known.
 
-    def __init__(self) -> None:
+    named: the column `statement` names the statement; in a log it may be the name of a task.
+    """
+
+    def __init__(self, named: bool) -> None:
+        self.named = named
         # id, language -> one for each role and pair
         self.made: dict[tuple[str, str], list[Statement]] = {}
         self.types: dict[tuple[str, ...], set[str]] = {}  # of bias, by id, language, role, pair
@@ -181,7 +185,10 @@ class _Statements:
         self, found: logs.Found, lang: str, prompt: str, asked: logs.Question | None
     ) -> Statement:
         row = found.row
-        text = cell_text(row.get("text")) or (asked.text if asked else "") or prompt
+        given = cell_text(row.get("statement") or row.get("item"))
+        said = cell_text(row.get("text")) or (asked.text if asked else "")
+        said = said or (given if self.named and " " in given else "")
+        text = said or prompt
         data = row.get("data")
         about = {**(data if isinstance(data, Mapping) else {}), **row}
         about = {name: value for name, value in about.items() if name not in _OF_REPLIES}
@@ -190,7 +197,6 @@ class _Statements:
             about["role"] = role
         elif role and role not in _OF_CHATS:
             self.roles.add(role)
-        given = cell_text(row.get("statement") or row.get("item"))
         about |= {"text": text or given or "(unknown)", "id": "" if " " in given else given}
         for line in (text, *text.splitlines()) if asked else ():  # beside it, words of a template
             if known := _builtin().get((lang, line)):
@@ -198,7 +204,9 @@ class _Statements:
                 break
         made = statements.of_row(about, lang, found.where, found.number, LOG, Notes())
         before = self.made.setdefault((made.id, lang), [made])
-        if before[0].text != made.text:  # the name of something else, such as of a task
+        if self.named and given and not said:  # all that is known of its text are its prompts
+            made = dataclasses.replace(made, text=before[0].text)
+        elif before[0].text != made.text:  # the name of something else, such as of a task
             made = dataclasses.replace(made, id=digest([lang, made.text], 12))
             before = self.made.setdefault((made.id, lang), [made])
         # A sentence can be the original in one pair, and the contrast in another.

@@ -5,21 +5,25 @@ from __future__ import annotations
 import inspect
 import math
 import unicodedata
-from collections.abc import Iterator
+from collections.abc import Iterator, Sequence
+from pathlib import Path
 from typing import Any, NamedTuple
 
+from genprobe import files
 from genprobe.errors import InputError
-from genprobe.files.rows import cells_of
+from genprobe.files.rows import Row, Rows, cells_of
 from genprobe.judges import Item, Judge
 from genprobe.outcomes import counted
-from genprobe.records import Judgment
+from genprobe.records import Judgment, Request
 from genprobe.resources import registry
 from genprobe.runs import card
 from genprobe.runs.run import OTHERS, Run
+from genprobe.tasks.pipeline import Note, quiet
 from genprobe.tasks.pipeline.judge import items_of, judgments_of
 from genprobe.text import many, nfkc
 
 _FEW = 20_000  # requests of a run whose outcomes are joined again, in seconds
+_FIRST = 5  # replies that are named for each kind of move
 SHOWN = 20  # most differences of one judge that are listed; the rest are counted
 # Judges whose evidence is always words of the reply, in the spelling of the reply.
 _QUOTING = ("yesno", "refusal")
@@ -51,6 +55,90 @@ def reread(run: Run, every: bool = False) -> Reread:
         found.problems.extend(_first(f"judgments/{name}.jsonl", lines))
     found.problems.extend(_first(card.OUTCOMES, _other_outcomes(run)))
     return found
+
+
+def rejudge(
+    run: Any,
+    judges: str | Sequence[str] = (),
+    *,
+    out: str | Path | None = None,
+    note: Note = quiet,
+) -> Rows:
+    """Read the replies of a run again and tell which labels move; nothing in its folder changes.
+
+    `judge` writes what this finds, by the same readers. run: the run or its folder. judges: names;
+    empty means those that have judged it and ask no model. out: a file for the rows: JSONL, CSV or
+    Parquet by suffix. note: called with a line for each judge and kind of move. Returns a row for
+    each label that moves: judge, request, statement, lang, probe, was, now, rule, evidence. Raises
+    InputError for a judge that has not judged the run, or asks a model.
+    """
+    run = run if isinstance(run, Run) else Run.open(run)
+    noted = run.judges()
+    names = registry.listed(judges, "judges")
+    for name in names:
+        if name not in noted:
+            raise registry.unknown(f"judge of {run.folder}", name, list(noted))
+    rows: list[Row] = []
+    for name in names or noted:
+        module = registry.module("judges", name) if name in registry.names("judges") else None
+        asks = module is None or "engine" in inspect.signature(module.make).parameters
+        if asks or name.startswith(OTHERS):
+            if names:
+                raise InputError(f"{name}: these labels are a model's or people's, and stay")
+            note(f"{name}: not read again: the labels are a model's or people's")
+            continue
+        judge: Judge = module.make()  # type: ignore[union-attr]
+        found = list(_moved(run, judge))
+        rows += found
+        same = noted[name] == judge.signature
+        who = judge.signature if same else f"{noted[name]} -> {judge.signature}"
+        replies = many(sum(1 for _ in run.judgments(name)), "label")
+        note(f"{name}: {len(found)} of {replies} move ({who})")
+        moves: dict[tuple[str, str], list[str]] = {}
+        for row in found:
+            where = f"{row['lang']} {row['probe']} {row['statement']} ({row['request']})"
+            moves.setdefault((row["was"], row["now"]), []).append(where)
+        for (was, now), places in sorted(moves.items(), key=lambda one: -len(one[1])):
+            more = f", and {len(places) - _FIRST} more" if len(places) > _FIRST else ""
+            note(f"  {was} -> {now}: {len(places)}: {', '.join(places[:_FIRST])}{more}")
+    if rows:
+        which = " ".join(f"--judge {name}" for name in dict.fromkeys(row["judge"] for row in rows))
+        note(f"`genprobe judge {run.folder} {which}` writes them")
+    if out is not None:
+        files.write_rows(out, rows)
+    return Rows(rows, str(run.folder))
+
+
+def _moved(run: Run, judge: Judge) -> Iterator[Row]:
+    """Yield a row for each reply that the judge labels in another way than is stored."""
+    stored = run.judgments(judge.name)
+    one = next(stored, None)
+    about: list[Request] = []
+
+    def items() -> Iterator[tuple[Request, Item]]:
+        for request, item in items_of(run):
+            if request.decode in judge.reads:
+                about.append(request)
+            yield request, item
+
+    for again in judgments_of(judge, items()):
+        while about[0].id != again.request:
+            about.pop(0)
+        asked = about.pop(0)
+        was = one.label if one is not None and one.request == asked.id else None
+        one = next(stored, None) if was is not None else one
+        if was != again.label:
+            yield {
+                "judge": judge.name,
+                "request": asked.id,
+                "statement": asked.statement,
+                "lang": asked.lang,
+                "probe": asked.probe,
+                "was": was or "no label",
+                "now": again.label,
+                "rule": again.rule,
+                "evidence": again.evidence,
+            }
 
 
 def _other_outcomes(run: Run) -> Iterator[str]:

@@ -1,0 +1,99 @@
+"""genprobe inside other harnesses: what is asked, how a reply is read, and the table of them all.
+
+Each harness is a module here, found by its file name, and imported by the harness alone. It asks
+with `asked`, reads with `read`, and counts with `cells`, so that its figures are those of `genprobe
+score` of the same replies.
+"""
+
+from __future__ import annotations
+
+import dataclasses
+import functools
+import logging
+from collections.abc import Mapping, Sequence
+from typing import Any
+
+from genprobe.errors import Caution
+from genprobe.files.rows import Row, Rows
+from genprobe.judges import Judge, make
+from genprobe.records import Score
+from genprobe.resources import packs, registry
+from genprobe.tasks import Ask
+from genprobe.tasks.pipeline.judge import judged_rows
+from genprobe.tasks.yesno import TASK
+
+
+def codes(given: object) -> tuple[str, ...]:
+    """Return language codes that a harness gives as a text, `kk` or `kk,ru`, or as a list.
+
+    Raises InputError for an unknown one; `no`, which YAML reads as false, is told as it was meant.
+    """
+    several = given.split(",") if isinstance(given, str) else given
+    named = several if isinstance(several, list | tuple) else [several]
+    return tuple(packs.language_code("no" if n is False else str(n).strip()) for n in named)
+
+
+def asked(langs: object, data: Any = "builtin", probes: Sequence[str] = ()) -> list[Row]:
+    """Return what `genprobe yesno` asks, a row for each request: its prompt, and what it is about.
+
+    langs: of `codes`. data: `builtin` or a table of statements. probes: all if empty. Raises
+    InputError as `yesno` does.
+    """
+    prepared = TASK.prepare(
+        Ask(langs=codes(langs), data=data, probes=registry.listed(probes, "probes"), note=_told)
+    )
+    about = {(one.id, one.lang): one for one in prepared.items}
+    rows = []
+    for request in prepared.requests(None):
+        one = dataclasses.asdict(about[request.statement, request.lang])
+        rows.append(
+            one.pop("extra")
+            | one
+            | {
+                "id": request.id,
+                "statement": one["id"],
+                "probe": request.probe,
+                "prompt": request.messages[-1]["content"],
+                "valid_in": list(one["valid_in"]),
+            }
+        )
+    return rows
+
+
+def read(
+    row: Mapping[str, Any], reply: Mapping[str, Any], names: Sequence[str] = TASK.judges["free"]
+) -> Row:
+    """Return a row of `asked` with a reply and what judges read in it.
+
+    reply: `response`, and what else a log has of it, such as `reasoning` and `finish`. names: of
+    the judges, those of `genprobe yesno` if not given.
+    """
+    [found] = judged_rows(Rows([{**row, **reply}], "reply"), _judges(tuple(names)))
+    return found
+
+
+@functools.cache
+def _judges(names: tuple[str, ...]) -> list[Judge]:
+    return make(names)
+
+
+def cells(rows: Sequence[Row]) -> dict[str, Score]:
+    """Count rows that were read: measure, and what tells it from the others, such as its question.
+
+    The names are `endorsed_agreement`, or `endorsed_kk_agreement` if there are several languages.
+    What there is nothing to count of is left out.
+    """
+    from genprobe.analysis.score import score
+
+    found = [one for one in score(Rows(rows, "replies"), note=_told) if one.value is not None]
+    alone = {name for one in found for name in one.by} - {"probe"}
+    alone = {name for name in alone if len({one.by.get(name) for one in found}) == 1}
+    return {
+        "_".join([one.metric, *(str(v) for n, v in one.by.items() if n not in alone)]): one
+        for one in found
+    }
+
+
+def _told(line: str) -> None:
+    level = logging.WARNING if isinstance(line, Caution) else logging.INFO
+    logging.getLogger("genprobe").log(level, line)
