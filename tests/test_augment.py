@@ -1,5 +1,6 @@
 """A model writes more rows: what is read, dropped, counted and marked."""
 
+import dataclasses
 import json
 import re
 
@@ -154,3 +155,52 @@ def test_seeds_that_cannot_be_used(tmp_path, seeds):
         )
     with pytest.raises(InputError, match="unknown augmentation"):
         augment.run(seeds, Scripted(), augment.Wanted(3, lang="mr"))
+
+
+def made(seeds, *batches, count=9, writer="writer"):
+    engine = Scripted(*batches)
+    engine.identity = dataclasses.replace(engine.identity, model=f"org/{writer}")
+    told: list[str] = []
+    done = augment.run(seeds, engine, augment.Wanted(count), told.append)
+    return done, told
+
+
+def test_every_table_and_list_of_a_reply_is_read(seeds):
+    head = "Identity Term,Country,Category,Attribute,Negative Stereotype Sentence\n"
+    parts = (
+        "Cooks,Norway,Job,Salt,Cooks salt it all.\n",
+        "Guides,Kenya,Job,Maps,Guides lose maps.",
+    )
+    done, _ = made(seeds, head + parts[0] + "\n" + head + parts[1])
+    assert [row["identity"] for row in done.rows] == ["Cooks", "Guides"] and not done.bad[1:]
+    lists = {
+        "Norway": [{"identity": "Cooks", "attribute": "Salt", "sentence": "Cooks salt it all."}],
+        "Kenya": [{"identity": "Guides", "attribute": "Maps", "sentence": "Guides lose maps."}],
+    }
+    done, _ = made(seeds, json.dumps(lists))
+    assert [(r["identity"], r["country"]) for r in done.rows] == [
+        ("Cooks", "Norway"),
+        ("Guides", "Kenya"),
+    ]
+
+
+def test_rows_of_two_models_have_names_of_their_own(seeds, tmp_path):
+    other = write(tmp_path / "other.csv", SEEDS[:4])
+    names = {
+        row["id"]
+        for table, writer in ((seeds, "a"), (seeds, "b"), (other, "a"))
+        for row in made(table, CSV, count=2, writer=writer)[0].rows
+    }
+    assert len(names) == 6
+
+
+def test_rows_in_another_language_than_the_prompts_are_told(seeds, tmp_path):
+    kazakh = write(tmp_path / "kk.csv", [row | {"lang": "kk"} for row in SEEDS])
+    with pytest.raises(InputError, match="seed rows are in kk, and the prompts in en"):
+        made(kazakh, CSV)
+    reply = [
+        {"identity": who, "attribute": "x", "sentence": f"{who} әрқашан өз ісін кеш бастайды екен."}
+        for who in ("Аспазшылар", "Жазушылар", "Мұғалімдер")
+    ]
+    _, told = made(seeds, json.dumps(reply, ensure_ascii=False))
+    assert any("the new rows are clearly in kk, and called en" in line for line in told)

@@ -70,7 +70,13 @@ def test_facts_of_models_are_columns(tmp_path):
     kinds = values(score(path, by=["model", "model_kind"], metrics="recognised"), "model_kind")
     assert kinds == {"base": (1.0, 1), "instruct": (0.0, 1), None: (0.0, 1)}
     assert facts.of_model("Qwen/Qwen2-7B")["model_family"] == "Qwen"
-    sizes = {"a/B-7B": "7B", "a/qwen2.5-1.5b-x": "1.5B", "a/bloomz-7b1": "7B", "a/gpt4o": None}
+    sizes = {"a/B-7B": "7B", "a/qwen2.5-1.5b-x": "1.5B", "a/bloomz-7b1": "7.1B", "a/gpt4o": None}
+    sizes |= {
+        "s/stablelm-2-1_6b": "1.6B",
+        "i/internlm2_5-1_8b-chat": "1.8B",
+        "b/bloom-560m": "0.56B",
+    }
+    sizes |= {"b/bloom-1b1": "1.1B", "b/bloom-1b7": "1.7B", "m/llama_2_7b": "7B", "m/8x7b": None}
     assert {name: facts.of_model(name)["model_size"] for name in sizes} == sizes
     assert facts.of_model("dorna-legacy")["model_size"] == "8B"
 

@@ -187,6 +187,37 @@ def test_what_a_filter_keeps_back_is_an_outcome_also_of_the_first_request(blocke
     assert {r.text for r in found.values() if r.finish != "stop"} == {""}
 
 
+@pytest.mark.parametrize("finish", ["error", "abort", "ERROR"])
+def test_a_reply_that_broke_off_is_asked_again(finish):
+    numbers = iter(range(1000))
+
+    def answer(body):
+        return message("Yes", finish) if next(numbers) == 1 else message("No.")
+
+    with Faulty(answer=answer) as server:
+        found = ask(server, requests(4))
+    assert {r.text for r in found.values()} == {"No."}
+    with Faulty(answer=lambda body: message("Yes", finish)) as server:
+        found = ask(server, requests(1))
+    assert {type(r) for r in found.values()} == {Failure}
+
+
+@pytest.mark.parametrize("finish", ["MAX_TOKENS", "max_tokens", "model_length", "length"])
+def test_a_cut_reply_is_one_by_any_name(finish):
+    said = bodies.said(message("", finish))
+    assert (said.finish, said.reasoning_from) == ("length", "hidden")
+    assert bodies.said(message("No.", "STOP")).finish == "stop"
+
+
+def test_the_first_choice_is_that_with_the_index_0():
+    body = message("Yes.")
+    body["choices"] = [
+        {"index": 1, "message": {"content": "No."}},
+        {**body["choices"][0], "index": 0},
+    ]
+    assert bodies.said(body).text == "Yes."
+
+
 def test_a_server_that_filters_everything_ends_nothing():
     with Faulty(answer=lambda body: (400, AZURE)) as server:
         found = ask(server, requests(3))

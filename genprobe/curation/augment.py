@@ -23,14 +23,14 @@ from typing import Any
 
 from genprobe.curation import group, tables
 from genprobe.engines import Engine, Sampling
-from genprobe.errors import InputError
+from genprobe.errors import Caution, InputError
 from genprobe.files import Row
 from genprobe.files.cells import cell_text
 from genprobe.files.rows import Table
 from genprobe.judges import Item, refusal
 from genprobe.limits import parsed
-from genprobe.linguistics import thoughts
-from genprobe.records import Request, Response
+from genprobe.linguistics import contradict, thoughts
+from genprobe.records import Request, Response, digest
 from genprobe.resources import packs, registry
 
 VERSION = "1"
@@ -147,7 +147,7 @@ def run(
     message about each batch. Raises InputError for seeds that cannot be used.
     """
     prompts = load(wanted.lang)
-    seeds = _seeds(source)
+    seeds = _seeds(source, prompts.lang)
     where = wanted.places or ", ".join(dict.fromkeys(s["country"] for s in seeds if s["country"]))
     if not where:
         raise InputError(f"{source}: no column 'country'; name the countries with --places")
@@ -164,14 +164,22 @@ def run(
         reply = _ask(engine, [prompt], prompts, f"batch{number}", wanted)[0]
         rows = _read(reply, prompts, f"batch {number}", done)
         new = _new(rows, [*seeds, *done.rows], done)[:left]
-        _add(new, engine, prompts, wanted, shots, number, done)
+        _add(new, engine, prompts, wanted, shots, seeds, number, done)
         note(f"batch {number}: {len(rows)} rows read, {len(new)} new")
         if not new:
             note("the last batch had nothing new: stopped")
             break
     for row in done.rows:
         del row["sentence"]
+    if found := contradict.other([row["stereotype_sentence"] for row in done.rows], prompts.lang):
+        what = f"the new rows are clearly in {found}, and called {prompts.lang}, as the prompts are"
+        note(Caution(f"{_who(engine)}: {what}; correct their 'lang'"))
     return done
+
+
+def _who(engine: Engine) -> str:
+    """Return the name of a model in the rows that it wrote."""
+    return f"{Path(engine.identity.model).name}@{engine.identity.revision[:12]}"
 
 
 def _add(
@@ -180,27 +188,30 @@ def _add(
     prompts: Prompts,
     wanted: Wanted,
     shots: Sequence[Row],
+    seeds: Sequence[Row],
     number: int,
     done: Augmented,
 ) -> None:
     """Ask for counter-stereotypes of new rows, and add the rows with them to `done`."""
     questions = [prompts.counters.replace("{sentence}", row["sentence"]) for row in new]
     answers = _ask(engine, questions, prompts, "counter", wanted)
-    who = f"{Path(engine.identity.model).name}@{engine.identity.revision[:12]}"
-    step = f"augment/{VERSION}|prompts:{prompts.lang}@{prompts.hash}|model:{who}|s{wanted.seed}"
+    made_by = _who(engine)
+    step = f"augment/{VERSION}|prompts:{prompts.lang}@{prompts.hash}|model:{made_by}|s{wanted.seed}"
     names = [cell_text(shot["id"]) for shot in shots]
+    # Rows of two models, or from two tables of seeds, have names of their own.
+    stem = digest([step, seeds], 6)
     for row, answer in zip(new, answers, strict=True):
         counter = _counter(answer, prompts, done)
         sentence = row.pop("sentence")
         done.rows.append(
             {
-                "id": f"aug-{wanted.seed}-{len(done.rows) + 1}",
+                "id": f"aug-{stem}-{len(done.rows) + 1}",
                 "lang": prompts.lang,
                 **row,
                 "stereotype_sentence": sentence,
                 "antistereotype_sentence": counter,
                 "counter_kind": "positive" if counter else "missing",
-                "made_by": who,
+                "made_by": made_by,
                 "batch": number,
                 "sentence": sentence,
                 tables.HISTORY: tables.history([], f"{step}|batch:{number}", *names),
@@ -208,8 +219,14 @@ def _add(
         )
 
 
-def _seeds(source: str | Table) -> list[Row]:
+def _seeds(source: str | Table, lang: str) -> list[Row]:
     rows = tables.read(source)
+    said = {tables.row_language(row, lang, f"{source}, row {number}") for number, row in rows}
+    if other := sorted(said - {lang}):
+        raise InputError(
+            f"{source}: seed rows are in {', '.join(other)}, and the prompts in {lang}; name the "
+            "language with --lang, and give the rows of one"
+        )
     there = list(dict.fromkeys(name for _, row in rows for name in row))
     columns = {name: tables.column(there, known) for name, known in _ALSO.items()}
     for name in ("identity", "attribute", "sentence"):
@@ -305,12 +322,15 @@ def _json(text: str) -> list[Any] | None:
         return None
     if not isinstance(found, list | dict):
         return None
-    rows = (
-        found
-        if isinstance(found, list)
-        else next((v for v in found.values() if isinstance(v, list)), [found])
-    )
-    return [_known(one) if isinstance(one, dict) else one for one in rows]
+    if isinstance(found, list):
+        return [_known(one) if isinstance(one, dict) else one for one in found]
+    lists = {key: value for key, value in found.items() if isinstance(value, list)}
+    rows = []
+    for key, parts in (lists or {"": [found]}).items():
+        # Of several lists, each has the rows of the country that is its key.
+        about = {"country": key} if len(lists) > 1 else {}
+        rows += [about | _known(one) if isinstance(one, dict) else one for one in parts]
+    return rows
 
 
 def _csv(text: str) -> list[Any]:
@@ -330,7 +350,8 @@ def _csv(text: str) -> list[Any]:
             found.append(line)
             continue
         known = _known(dict.fromkeys(cells, "x"))
-        if head is None and len(known) >= 3 and len(cells) == len(set(cells)):
+        # Each of several tables in a reply has its own.
+        if len(known) >= 3 and len(cells) == len(set(cells)):
             head = cells
             continue
         if len(cells) == len(head or FIELDS):

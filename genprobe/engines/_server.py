@@ -488,6 +488,8 @@ class Server:
             said = bodies.said(found)
         except (LookupError, TypeError, AttributeError):
             raise Trouble("broken-reply", "status 200 without a reply in it") from None
+        if said.finish.lower() in bodies.BROKEN:
+            raise Trouble("broken-reply", f"broke off, finish reason {said.finish!r}")
         text = said.text
         if text is None:
             # For an empty reply, some servers send "" and others null.

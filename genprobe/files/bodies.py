@@ -16,6 +16,10 @@ FILTERED = "content_filter"
 REFUSED = "refusal"
 # Finish reasons by which servers say that a content filter withheld the reply.
 _FILTERS = ("content_filter", "safety", "prohibited_content", "blocklist", "sensitive", "spii")
+# What other servers than OpenAI's say when a reply is at its end, or was cut off.
+_ENDS = {"end_turn": "stop", "stop_sequence": "stop", "eos_token": "stop", "stop": "stop"}
+_ENDS |= dict.fromkeys(("length", "max_tokens", "model_length", "max_output_tokens"), "length")
+BROKEN = ("error", "abort")  # the reply broke off: OpenRouter after a failure upstream, vLLM
 # Words in the error message when a content filter rejected the prompt: Azure, OpenAI, OpenRouter,
 # Gemini, Bedrock, Alibaba, in this order.
 _BLOCKED = re.compile(
@@ -48,9 +52,15 @@ class Said(NamedTuple):
 
 
 def said(body: Mapping[str, Any]) -> Said:
-    """Read the first choice of a body. Raises LookupError or TypeError if there is none."""
-    choice = body["choices"][0]
+    """Read the first choice of a body. Raises LookupError or TypeError if there is none.
+
+    The first is that with the index 0; a body may have them in any order.
+    """
+    choices = body["choices"]
+    first = (one for one in choices if isinstance(one, dict) and one.get("index") == 0)
+    choice = next(first, choices[0])
     finish = str(choice.get("finish_reason") or "unknown")[:200]
+    finish = _ENDS.get(finish.lower(), finish)
     if finish.lower() in _FILTERS:
         finish = FILTERED
     usage = body.get("usage")

@@ -13,7 +13,6 @@ from genprobe.logs import Row, Source, answered, asked, sampling, table_of
 from genprobe.logs.openai_batch import inputs
 
 ABOUT = "batches of Anthropic (results and requests)"
-_FINISH = {"end_turn": "stop", "stop_sequence": "stop", "max_tokens": "length"}
 
 
 def fits(head: Any) -> bool:
@@ -40,7 +39,6 @@ def read(source: Source) -> Iterator[tuple[int, Row]]:
             finish = message.get("stop_reason")
             choice = {"message": {"content": message["content"]}, "finish_reason": finish}
             reply = answered({"choices": [choice], "model": message.get("model")})
-            reply["finish"] = _FINISH.get(reply["finish"], reply["finish"])
             found |= {name: value for name, value in reply.items() if value is not None}
         except (LookupError, TypeError, AttributeError):
             found["error"] = str(result)[:200]

@@ -19,7 +19,6 @@ from genprobe.logs import (
 from genprobe.records import canonical
 
 ABOUT = "logs of Inspect (JSON, .eval)"
-_FINISH = {"max_tokens": "length", "model_length": "length"}
 _PARTS = "samples/"  # the folder of the samples in a packed log
 
 

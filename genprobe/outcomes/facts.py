@@ -31,7 +31,10 @@ COLUMNS = {
     "inside": "yes if the stereotype is known in a region of --region, else no",
 }
 _REGIONS = ("stereotype_valid_regions", "valid_regions", "regions")
-_SIZE = re.compile(r"(?<![a-z0-9.])(\d+(?:\.\d+)?)(b|m)(?:\d)?(?![a-z])", re.IGNORECASE)
+# `7B`, `1.5b`, `560m`; a point is also written `_` (1_6b) or as the unit (1b1).
+_SIZE = re.compile(
+    r"(?<![a-z0-9.])((?<!_)\d+_\d+|\d+(?:\.\d+)?)(b|m)(\d)?(?![a-z0-9])", re.IGNORECASE
+)
 
 
 def beside(outcomes: pd.DataFrame, by: Sequence[str], regions: Sequence[str]) -> pd.DataFrame:
@@ -119,9 +122,10 @@ def of_model(name: str) -> dict[str, Any]:
 
 
 def _named_size(name: str) -> str | None:
-    """Read billions of parameters from a model's name: `7B`, `1.5b`, `560m`."""
+    """Read billions of parameters from a model's name: `7B`, `1.5b`, `560m`, `1_6b`, `1b1`."""
     match = _SIZE.search(name.rsplit("/", 1)[-1])
     if match is None:
         return None
-    number = float(match[1]) / (1000 if match[2].lower() == "m" else 1)
+    whole = match[1].replace("_", ".") + (f".{match[3]}" if match[3] else "")
+    number = float(whole) / (1000 if match[2].lower() == "m" else 1)
     return f"{number:g}B"
