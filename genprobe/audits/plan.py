@@ -207,8 +207,8 @@ class _Reader:
             wrong, fetch = bool(self.problems), {}
             alike: dict[tuple[str, str], list[Cell]] = {}
             for c in cells:
-                own = c.name if tasks.find(c.task).scores else ""
-                alike.setdefault((c.model, own), []).append(c)
+                each = c.name if tasks.find(c.task).scores else ""
+                alike.setdefault((c.model, each), []).append(c)
             for same in alike.values():
                 cell = same[-1]
                 with self.at(f"{cell.model} × {cell.instrument}"):
