@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import datetime
 import inspect
 import json
 import os
@@ -20,7 +21,7 @@ from click.testing import CliRunner
 from faulty import Faulty
 
 import genprobe
-from genprobe import tasks
+from genprobe import files, tasks
 from genprobe.audits import plan
 from genprobe.audits.audit import HERE, _Step, _Work
 from genprobe.commands import cli
@@ -417,6 +418,37 @@ def test_other_settings_need_another_folder(done, tmp_path):
         genprobe.audit({"models": {"control": {}}, "instruments": {"yesno": {}}}, out=tmp_path)
 
 
+def recorded(folder, name, date, lines):
+    """Write an audit of recordings: (statement, reply) in English."""
+    rows = [{"id": f"s{n}", "lang": "en", "text": f"Bakers hum tune {n}."} for n in range(60)]
+    files.write_rows(folder / "st.csv", rows)
+    same = {"lang": "en", "probe": "agreement", "model": "m"}
+    files.write_rows(
+        folder / f"{name}.jsonl", [{"statement": s, "response": r, **same} for s, r in lines]
+    )
+    yesno = {"data": str(folder / "st.csv"), "probes": ["agreement"]}
+    return {
+        "langs": ["en"],
+        "date": date,
+        "models": {"m": {"id": str(folder / f"{name}.jsonl"), "engine": "replay"}},
+        "instruments": {"yesno": yesno},
+    }
+
+
+def replies(yes, n=60, empty=False):
+    return [(f"s{i}", "" if empty else "Yes." if i < yes else "No.") for i in range(n)]
+
+
+def test_recordings_that_changed_are_no_finished_cell(tmp_path):
+    """The table showed the old figures as those of the new file."""
+    given = recorded(tmp_path, "a", datetime.date(2027, 1, 1), replies(12))
+    genprobe.audit(given, out=tmp_path / "A")
+    assert genprobe.audit(given, out=tmp_path / "A").failed == []
+    recorded(tmp_path, "a", datetime.date(2027, 1, 1), replies(60))
+    with pytest.raises(genprobe.GenprobeError, match="holds a run with other settings"):
+        genprobe.audit(given, out=tmp_path / "A")
+
+
 @pytest.mark.slow
 def test_cells_can_be_added(done, tmp_path):
     folder = shutil.copytree(done[0] / "A", tmp_path / "A")
@@ -592,6 +624,23 @@ def test_a_series_says_when_a_figure_moved(three, tmp_path):
     assert drawn == {".svg", ".pdf", ".csv", ".tex"}
     table = next(p for p in found.figures if p.suffix == ".csv").read_text()
     assert all(day in table for day in days)
+
+
+def test_a_day_that_shows_nothing_is_not_the_day_before_a_figure_moved(tmp_path):
+    """Between two full days, one without clear answers, and one with eight of sixty."""
+    of = {"a": replies(12), "b": replies(0, empty=True), "c": replies(6, 8), "d": replies(48)}
+    at = {}
+    for month, (name, lines) in enumerate(of.items(), 1):
+        given = recorded(tmp_path, name, datetime.date(2027, month, 1), lines)
+        at[name] = tmp_path / f"{name}-audit"
+        genprobe.audit(given, out=at[name])
+    for between in ("b", "c"):
+        told: list[str] = []
+        found = genprobe.audit_series([at["a"], at[between], at["d"]], note=told.append)
+        assert "moved between 2027-01-01 and 2027-04-01" in found.told[0]
+    assert any(line.startswith("c-audit: 52 requests") for line in told), told
+    (line,) = genprobe.audit_series([at["a"], at["b"], at["c"]]).told
+    assert "anything may be on 2027-02-01" in line
 
 
 def test_a_series_that_did_not_move_says_how_much_is_open(three):

@@ -205,10 +205,14 @@ class _Reader:
                 open.need_one_host((cell.ask.model, cell.ask.options) for cell in cells)
             # No server and no hub is asked while the file is wrong.
             wrong, fetch = bool(self.problems), {}
-            once = {(c.model, c.name if tasks.find(c.task).scores else ""): c for c in cells}
-            for cell in once.values():
+            alike: dict[tuple[str, str], list[Cell]] = {}
+            for c in cells:
+                each = c.name if tasks.find(c.task).scores else ""
+                alike.setdefault((c.model, each), []).append(c)
+            for same in alike.values():
+                cell = same[-1]
                 with self.at(f"{cell.model} × {cell.instrument}"):
-                    fetch[cell.model] = 0 if wrong else _reach(cell)
+                    fetch[cell.model] = 0 if wrong else _reach(cell, same)
         with self.at(""):
             for name in (names := [cell.name for cell in cells]):
                 if names.count(name) > 1:
@@ -425,11 +429,25 @@ def _flat(key: str, value: Any) -> dict[str, Any]:
     return dict(value) if isinstance(value, Mapping) else {key: value}
 
 
-def _reach(cell: Cell) -> int:
+def _need_same(cell: Cell, engine: Any) -> None:
+    """Raise RunError if the run of a cell was asked of other recordings or another revision."""
+    cell.asked.spec(engine)
+    if (cell.folder / "run.json").is_file():
+        old, new = Run.open(cell.folder).spec.revision, engine.identity.revision
+        if old != new:
+            raise RunError(
+                f"{cell.folder}: holds a run with other settings (revision: {old} -> {new}); "
+                "choose another folder (--out)"
+            )
+
+
+def _reach(cell: Cell, cells: Sequence[Cell]) -> int:
     """Check that the model of a cell is there; its weights are neither loaded nor fetched.
 
     A server must serve it and take the key, recordings must be readable, a folder must hold a
-    model, and the hub must give it. Returns how many bytes are to be fetched; raises GenprobeError.
+    model, and the hub must give it. cells: all that the same engine is asked for; a finished one
+    must have been asked of the same. Returns how many bytes are to be fetched; raises
+    GenprobeError.
     """
     ask, scores = cell.ask, tasks.find(cell.task).scores
     if ask.control:
@@ -439,7 +457,8 @@ def _reach(cell: Cell) -> int:
         with contextlib.closing(
             open.open_engine(ask.engine, ask.model, ask.options, scores)
         ) as engine:
-            cell.asked.spec(engine)
+            for one in cells:
+                _need_same(one, engine)
         return 0
     if known.engine:
         registry.module("engines", known.engine)

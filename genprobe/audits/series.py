@@ -3,7 +3,8 @@
 The rule: every audit is compared with the first one, item by item (`analysis.compare`). A figure
 moved on the first day on which the difference is sure: p below 5 % after Holm's correction for all
 days, languages and measures of a model and an instrument, with an interval that agrees, and
-whatever unclear replies mean. Comparing with the first audit finds slow drift, which no two
+whatever unclear replies mean; it had not before, on the last day whose interval leaves this
+difference out. Comparing with the first audit finds slow drift, which no two
 neighbours show; and the number of tests is known before, which it is not if the audit to compare
 with is chosen by what was found.
 """
@@ -20,7 +21,7 @@ from genprobe import api, tasks
 from genprobe.analysis.score import score
 from genprobe.audits.audit import named
 from genprobe.audits.plan import RUNS, dated, differences, stored
-from genprobe.errors import InputError
+from genprobe.errors import Caution, InputError
 from genprobe.files import disk, door
 from genprobe.records import JSON, Score
 from genprobe.render import findings
@@ -31,6 +32,7 @@ from genprobe.resources.registry import listed
 from genprobe.runs.run import Run
 from genprobe.runs.usage import usage
 from genprobe.tasks.pipeline import Note, quiet
+from genprobe.tasks.pipeline.generate import unanswered
 
 _CELL = ("of", "a", "b")
 
@@ -84,7 +86,7 @@ def series(
             continue
         runs = [Run.open(one.folder / RUNS / name) for one in at]
         main = listed(metrics, "metrics") or tasks.find(cell["task"]).table(runs[0]).ranked[:1]
-        own = [_figures(one, run, cell, main) for one, run in zip(at, runs, strict=True)]
+        own = [_figures(one, run, cell, main, note) for one, run in zip(at, runs, strict=True)]
         every = [score for found in own for score in found]
         scores += every
         told += [f"{name}: {line}" for line in _moved(at, runs, main, note)]
@@ -115,12 +117,19 @@ def _dated(folders: Sequence[Path], name: str) -> list[_At]:
     return [_At(time, time[:ends].replace("T", " "), folder) for time, folder in found]
 
 
-def _figures(at: _At, run: Run, cell: dict[str, JSON], main: Sequence[str]) -> Scores:
-    """Count a run, with the day and the audit in each cell."""
+def _figures(at: _At, run: Run, cell: dict[str, JSON], main: Sequence[str], note: Note) -> Scores:
+    """Count a run, with the day and the audit in each cell; `note` is called with cautions."""
+
+    def tell(line: str) -> None:
+        if isinstance(line, Caution):
+            note(Caution(f"{at.folder.name}: {line}"))
+
+    if left := unanswered(run):
+        tell(Caution(left))
     whose: dict[str, JSON] = {"instrument": cell["instrument"], "model": cell["model"]}
     return Scores(
         dataclasses.replace(one, by={**whose, **one.by, "day": at.day, "audit": at.folder.name})
-        for one in score([run.folder], metrics=main, by=["lang"])
+        for one in score([run.folder], metrics=main, by=["lang"], note=tell)
     )
 
 
@@ -143,15 +152,25 @@ def _moved(
         if not sure:
             most = max((max(map(abs, one.ends)) for _, one in later if one.ends), default=None)
             room = "" if most is None else f"; {100 * most:.0f} points either way are left open"
+            counted = {then.day for then, one in later if one.ends}
+            if blank := [one.day for one in at[1:] if one.day not in counted]:
+                room += f"; anything may be on {', '.join(blank)}, with too few answers to compare"
             yield f"{where}: not shown to have moved since {at[0].day}{room}"
             continue
         then, one = sure[0]
-        before = [other for other, _ in later if other.time < then.time][-1:] or [at[0]]
+        before = [at[0]]
+        before += [other for other, was in later if other.time < then.time and _less(was, one)]
         back = " and is no longer sure on the last" if later[-1] != sure[-1] else ""
         yield (
-            f"{where}: moved between {before[0].day} and {then.day} ({then.folder.name}){back}: "
+            f"{where}: moved between {before[-1].day} and {then.day} ({then.folder.name}){back}: "
             f"{named(one.note, names)}"
         )
+
+
+def _less(was: Difference, sure: Difference) -> bool:
+    """Tell whether a figure surely had not moved so far: its interval leaves `sure` out."""
+    far = sure.difference.value or 0.0
+    return bool(was.ends) and (was.ends[1] < far if far > 0 else was.ends[0] > far)
 
 
 def _drawn(name: str, metric: str, scores: Sequence[Score], folder: Path) -> Iterator[Path]:
