@@ -64,6 +64,7 @@ if TYPE_CHECKING:  # for editors and type checkers; `_PUBLIC` says the same
     from genprobe.engines import Options, Sampling
     from genprobe.errors import GenprobeError
     from genprobe.files.rows import Rows
+    from genprobe.harnesses.questions import write as peers
     from genprobe.lint import lint
     from genprobe.publishing import publish
     from genprobe.records import Failure, Judgment, Request, Response, Score, Statement
@@ -118,6 +119,7 @@ __all__ = [
     "list_names",
     "logprob",
     "merge",
+    "peers",
     "publish",
     "read",
     "rejudge",
@@ -149,6 +151,7 @@ _PUBLIC = {
     "gate": "api.gate",
     "report": "api.report",
     "publish": "publishing.publish",
+    "peers": "harnesses.questions.write",
     "audit": "audits.audit.audit",
     "audit_series": "audits.series.series",
     "review_export": "review.sample.export",

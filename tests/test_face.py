@@ -91,6 +91,7 @@ NEEDS: dict[str, dict[str, Any]] = {
     "licence": {"model": "nothing/none"},
     "review_export": {"sources": GONE, "out": "no.csv"},
     "merge": {"out": "no"},
+    "peers": {"harness": "lm-eval"},
     "augment": {"data": SAID, "model": "nothing/none"},
     "dataset_disambiguate": {"data": SAID, "model": "nothing/none"},
 }
@@ -202,6 +203,7 @@ MORE: dict[str, dict[str, Any]] = {
     "gate": {"against": GONE, "max_rise": {"endorsed": 50}},
     "review_export": {"out": "no.csv"},
     "merge": {"out": "no"},
+    "peers": {"harness": "lm-eval"},
 }
 # An empty list of these is none of them, and nothing is wrong then.
 NOTHING = {("lint", "no rows"), ("verify", "no rows")}

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import importlib
 from pathlib import Path
 
 import click
@@ -38,14 +37,6 @@ def command(harness: str, langs: tuple[str, ...], data: str, out: Path | None) -
     Inspect needs no files: it finds the task where genprobe is installed. Install genprobe in the
     environment of the harness; it brings no torch.
     """
-    from genprobe.files import disk
-    from genprobe.harnesses import questions
+    from genprobe.harnesses.questions import write
 
-    data = data if data == "builtin" else str(Path(data).resolve())
-    rows = questions.asked(langs, data)
-    folder = out or Path("peers", harness)
-    with disk.writing(folder):
-        folder.mkdir(parents=True, exist_ok=True)
-    module = importlib.import_module(f"genprobe.harnesses.{harness.replace('-', '_')}")
-    module.write(folder, rows, data)
-    click.echo(folder)
+    click.echo(write(harness, langs=langs, data=data, out=out))

@@ -8,11 +8,15 @@ from __future__ import annotations
 
 import dataclasses
 import functools
+import importlib
 import logging
 from collections.abc import Mapping, Sequence
+from pathlib import Path
 from typing import Any
 
+from genprobe.api.served import checked
 from genprobe.errors import Caution
+from genprobe.files import disk
 from genprobe.files.rows import Row, Rows
 from genprobe.judges import Judge, make
 from genprobe.records import Score
@@ -20,6 +24,34 @@ from genprobe.resources import packs, registry
 from genprobe.tasks import Ask
 from genprobe.tasks.pipeline.judge import judged_rows
 from genprobe.tasks.yesno import TASK
+
+HARNESSES = ("lm-eval", "promptfoo")
+
+
+@checked
+def write(
+    harness: str,
+    *,
+    langs: str | Sequence[str] = (),
+    data: str = "builtin",
+    out: str | Path | None = None,
+) -> Path:
+    """Write the yes/no questions as tasks of another harness, and return their folder.
+
+    harness: `lm-eval` or `promptfoo`. langs: all of the pack if empty. data: `builtin` or a file of
+    statements. out: peers/HARNESS if None. Raises InputError for an unknown name or a file that
+    cannot be read.
+    """
+    if harness not in HARNESSES:
+        raise registry.unknown("harness", harness, HARNESSES)
+    data = data if data == "builtin" else str(Path(data).resolve())
+    rows = asked(registry.listed(langs, "langs"), data)
+    folder = Path("peers", harness) if out is None else Path(out)
+    with disk.writing(folder):
+        folder.mkdir(parents=True, exist_ok=True)
+    module = importlib.import_module(f"genprobe.harnesses.{harness.replace('-', '_')}")
+    module.write(folder, rows, data)
+    return folder
 
 
 def codes(given: object) -> tuple[str, ...]:

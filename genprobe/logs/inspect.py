@@ -119,8 +119,7 @@ def _rows(sample: dict[str, Any], model: str, settings: dict[str, Any]) -> Itera
 def replies_of(output: Any, sample: int = 0) -> list[Row]:
     """Return the replies in the output of a model. Raises as `every_answer`."""
     choices = [one | {"finish_reason": one.get("stop_reason")} for one in output["choices"]]
-    found = every_answer({"choices": choices}, sample)
-    return [one | {"finish": _FINISH.get(one["finish"], one["finish"])} for one in found]
+    return every_answer({"choices": choices}, sample)
 
 
 def _replies_in(messages: list[Any]) -> list[int]:
