@@ -230,6 +230,7 @@ VALID: dict[str, Callable[[], tuple[Any, ...]]] = {
     "gate": lambda: (judged()[:6],),
     "report": lambda: (judged(),),
     "describe": lambda: (NEEDS["describe"]["data"],),
+    "peers": tuple,
     "dataset_collect": lambda: ("afristereo", GONE),
     "licence": lambda: ("nothing/none",),
     "classifiers_measure": lambda: ("kk-linear",),
