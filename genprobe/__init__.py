@@ -24,6 +24,7 @@ if TYPE_CHECKING:  # for editors and type checkers; `_PUBLIC` says the same
     from genprobe.analysis.reproduce import run as reproduce
     from genprobe.analysis.score import score
     from genprobe.api import (
+        Run,
         choices,
         compare,
         describe,
@@ -68,7 +69,6 @@ if TYPE_CHECKING:  # for editors and type checkers; `_PUBLIC` says the same
     from genprobe.lint import lint
     from genprobe.publishing import publish
     from genprobe.records import Failure, Judgment, Request, Response, Score, Statement
-    from genprobe.render.notebook import Run
     from genprobe.render.scores import Scores
     from genprobe.review.agreement import agreement as review_agreement
     from genprobe.review.collect import collect as review_import

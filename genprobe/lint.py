@@ -166,7 +166,7 @@ def _file(path: Path) -> Iterator[Finding]:
                         message = (
                             f"'metrics.{name}' is missing: what is {name!r}, in this language?"
                         )
-                        yield Finding("error", str(path), message)
+                        yield Finding("warning", str(path), message)
             if folder == "lexicon":
                 for message in lexicon.lacking(lexicon.read(path)):
                     yield Finding("warning", str(path), message)

@@ -233,6 +233,8 @@ CASES: dict[tuple[str, str], list[Case]] = {
     ("licence", "golds"): [
         Case("licence {replies} --gold {} --engine replay --lang en", REPLY, TABLES)
     ],
+    ("rejudge", "run"): [Case("rejudge {}", OUTCOME, TABLES)],
+    ("publish", "runs"): [Case("publish {} -o {out}/public", OUTCOME, TABLES)],
     ("merge", "runs"): [Case("merge {run} {} -o {out}/whole", OUTCOME, TABLES)],
     ("verify", "folders"): [Case("verify {}", OUTCOME, TABLES)],
     ("verify", "reviewed"): [Case("verify {run} --recompute --reviewed {}", REVIEWED, TABLES)],
@@ -266,6 +268,7 @@ for _name, (_words, _row) in _ASK.items():
     _known = " --data {choices}" if _name == "choices" else ""
     CASES |= {
         (_name, "data"): [Case(f"{_words} --data {{}} --dry-run --limit 2", _row, TABLES)],
+        (_name, "like"): [Case(f"{_name} --like {{}} --model {{out}}/none", OUTCOME, TABLES)],
         (_name, "system"): [
             Case(f"{_words}{_known} --system @{{}} --dry-run --limit 1", "Be kind.", (".txt",))
         ],
@@ -273,12 +276,17 @@ for _name, (_words, _row) in _ASK.items():
             Case(f"{_name}{_known} --models {{}} --dry-run --limit 1", MODELS, (".toml",))
         ],
     }
+for _name, _set in (("yesno", "seegull-multi"), ("logprob", "crows-pairs"), ("choices", "mbbq")):
+    CASES[_name, "from"] = [
+        Case(f"{_name} --data {_set} --lang en --from {{}} --dry-run --limit 1", OUTCOME, TABLES)
+    ]
 CASES["yesno", "pack"] = [
     Case("yesno --pack {} --data {statements} --dry-run --limit 2", PACK, (".toml",))
 ]
 CASES["yesno", "model"] = [
     Case("yesno --lang en --engine replay --model {} --limit 1 --out {out}/run", REPLY, TABLES)
 ]
+CASES["logprob", "like"] = [Case("logprob --like {} --model {out}/none", OUTCOME, TABLES)]
 CASES["logprob", "data"] = [
     Case("logprob --data {} --limit 1 --model {out}/none --out {out}/run", row, TABLES)
     for row in (PAIR, CHOICE)

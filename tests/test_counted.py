@@ -114,7 +114,7 @@ def test_verify_finds_a_forged_table_of_a_small_run(tmp_path):
     column = made["answer"].astype("str")
     forged = made.assign(answer=column.mask(column == "no", "yes").astype("category"))
     kinds = forged["answer"].cat.set_categories(made["answer"].cat.categories)
-    run.write_outcomes(counted._file(forged.assign(answer=kinds), counted.kept(run)[1], ""))
+    run.write_outcomes(counted.file_of(forged.assign(answer=kinds), counted.kept(run)[1], ""))
     assert "outcomes.parquet: row " in " ".join(reread(run).problems)
     assert "answer is yes, and the records give no" in " ".join(reread(run).problems)
     with pytest.MonkeyPatch.context() as patch:

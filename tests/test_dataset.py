@@ -483,7 +483,9 @@ def test_the_members_of_a_group_keep_the_numbers_of_the_sheet(tmp_path):
     ]
     source = write(tmp_path / "g.csv", rows)
     asked = "afristereo-groups"
-    *sheets, _, key = validate.export(source, tmp_path / "s.csv", asked, annotators=3, repeats=0)
+    *sheets, _, key = validate.export(
+        source, tmp_path / "s.csv", name=asked, annotators=3, repeats=0
+    )
     answer(sheets, lambda *_: ["yes", "2"])
     votes, _ = validate.collect(sheets, key)
     votes_file = write(tmp_path / "v.csv", votes)

@@ -92,6 +92,8 @@ NEEDS: dict[str, dict[str, Any]] = {
     "review_export": {"sources": GONE, "out": "no.csv"},
     "merge": {"out": "no"},
     "peers": {"harness": "lm-eval"},
+    "publish": {"runs": GONE, "out": "no"},
+    "rejudge": {"run": GONE},
     "augment": {"data": SAID, "model": "nothing/none"},
     "dataset_disambiguate": {"data": SAID, "model": "nothing/none"},
 }
@@ -204,6 +206,7 @@ MORE: dict[str, dict[str, Any]] = {
     "review_export": {"out": "no.csv"},
     "merge": {"out": "no"},
     "peers": {"harness": "lm-eval"},
+    "publish": {"out": "no"},
 }
 # An empty list of these is none of them, and nothing is wrong then.
 NOTHING = {("lint", "no rows"), ("verify", "no rows")}
@@ -236,7 +239,10 @@ VALID: dict[str, Callable[[], tuple[Any, ...]]] = {
     "classifiers_measure": lambda: ("kk-linear",),
     "reproduce": lambda: ("rubia",),
     **dict.fromkeys((*ASKS, "classifiers_compare", "selftest"), tuple),
-    **dict.fromkeys(("verify", "lint", "merge", "dataset_validate_import"), lambda: (GONE,)),
+    **dict.fromkeys(
+        ("verify", "lint", "merge", "publish", "rejudge", "dataset_validate_import"),
+        lambda: (GONE,),
+    ),
     **dict.fromkeys([n for n in COMMANDS if n.startswith("review_")], lambda: (GONE,)),
 }
 NOT_READ = {"note", "progress", "ask", "say", "meant"}  # functions

@@ -100,13 +100,18 @@ def test_its_outcomes_are_the_same(run):
     pd.testing.assert_frame_equal(found[wanted.columns], wanted)
 
 
+def rounded(path: Path) -> str:
+    """Return a file with numbers of 12 digits: processors differ in the last of 16."""
+    return re.sub(r"\d+\.\d{13,}", lambda m: f"{float(m[0]):.12f}", path.read_text("utf-8"))
+
+
 def test_the_figures_of_the_report_are_the_same(tmp_path):
     """golden/figures has what `draw` writes of today's definitions and intervals."""
     folders = [Path(shutil.copytree(GOLDEN / kind, tmp_path / kind)) for kind in KINDS]
     drawn = figures.draw(folders, tmp_path / "figures")
     made = {path.name: path for path in map(Path, drawn) if path.suffix == ".csv"}
     for path in sorted((GOLDEN / "figures").glob("*.csv")):
-        assert made[path.name].read_text("utf-8") == path.read_text("utf-8"), path.name
+        assert rounded(made[path.name]) == rounded(path), path.name
 
 
 def test_a_figure_of_an_older_definition_is_told_and_not_called_wrong(run):

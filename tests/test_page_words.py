@@ -52,7 +52,9 @@ def test_every_key_is_there_with_the_same_slots_and_nobody_is_said_to_have_read_
 @pytest.mark.parametrize("code", [code for code in CODES if code != "en"])
 def test_every_metric_has_its_words_and_a_new_one_is_asked_for(tmp_path, code):
     assert not [
-        f for f in genprobe.lint(registry.folder("page") / f"{code}.toml") if f.level == "error"
+        f
+        for f in genprobe.lint(registry.folder("page") / f"{code}.toml")
+        if f.level == "error" or "is missing" in f.message
     ]
     words = page.load(code)
     for name in metrics.catalogue():
@@ -65,8 +67,8 @@ def test_every_metric_has_its_words_and_a_new_one_is_asked_for(tmp_path, code):
     file.write_text(
         re.sub("^negrate = .*\n(?=negrate-pub)", "", file.read_text("utf-8"), flags=re.M), "utf-8"
     )
-    [fault] = genprobe.lint(file)
-    assert fault.level == "error" and "'metrics.negrate' is missing" in fault.message
+    found = genprobe.lint(file)
+    assert ["'metrics.negrate' is missing" in one.message for one in found].count(True) == 1
 
 
 def test_every_phrase_is_one_that_the_page_says():

@@ -147,6 +147,9 @@ def test_a_revision_without_a_name_keeps_the_hash_of_older_runs() -> None:
         "wordings",
         "personas",
         "instruct",
+        "data_version",
+        "data_licence",
+        "data_citation",
     )
     older = {name: value for name, value in vars(SPEC).items() if name not in new}
     assert SPEC.checkpoint == "" and Spec.from_dict(older) == SPEC

@@ -12,7 +12,6 @@ import contextlib
 import dataclasses
 import itertools
 import numbers
-import os
 from collections import Counter
 from collections.abc import Iterator, Mapping, Sequence
 from pathlib import Path
@@ -190,8 +189,6 @@ def ask_of(task: str, model: str | None, given: Mapping[str, Any]) -> Ask:
     asked["system"] = system_text(asked.get("system"))
     options = served(asked.get("engine", "auto"), model, options)
     like = asked.pop("like", None)
-    if not isinstance(like, str | os.PathLike | None):
-        raise InputError(f"like: give a run, not {type(like).__name__}")
     ask = Ask(model=model, options=options, **asked)
     return ask if like is None else tasks.ask_like(task, ask, like)
 

@@ -213,7 +213,7 @@ def recompute(folder: Path, bare: list[Path], note: Note) -> Iterator[str]:
             own = folder / path.relative_to(again)
             if path.name == FIGURES and own.is_file():
                 yield from (f"{folder}: {line}" for line in differing_rows(own, path))
-            elif not own.is_file() or own.read_bytes() != path.read_bytes():
+            elif not own.is_file() or door.content(own) != door.content(path):
                 yield f"{own}: the runs give another"
         note(f"{folder}: {many(len(made), 'table and card')} made again")
 

@@ -254,7 +254,8 @@ def _sum(path: Path) -> str:
 
 def plain(value: str) -> str:
     """Make an untrusted name safe: one line without YAML, Markdown or HTML."""
-    return "".join(c if c.isalnum() or c in " ./@_-,;:+" else "-" for c in value)
+    safe = "".join(c if c.isalnum() or c in " ./@_-,;:+" else "-" for c in value)
+    return re.sub(r":(?=\s|$)", "-", safe)  # a key of YAML ends so
 
 
 def configurations(folder: Path) -> list[dict[str, Any]]:

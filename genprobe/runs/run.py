@@ -127,6 +127,8 @@ class Run:
     @classmethod
     def open(cls, folder: str | os.PathLike[str]) -> Self:
         """Open a run to read it and to write derived files. Raises RunError if it is not a run."""
+        if not isinstance(folder, str | os.PathLike):
+            raise RunError(f"give a run, or its folder, not {type(folder).__name__}")
         folder = Path(folder)
         if not folder.is_dir():
             what = "there is no such run folder"
