@@ -170,7 +170,7 @@ def language_hash(code: str) -> str:
 
 
 def _language_file(code: str) -> Path:
-    place = CHOSEN if code in registry.names(CHOSEN) else "languages"
+    place = CHOSEN if tier(code) == "chosen" else "languages"  # words that somebody added win
     return registry.folder(place) / f"{code}.toml"
 
 
