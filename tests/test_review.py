@@ -763,9 +763,10 @@ class Calc:
         profile = f"-env:UserInstallation={(self.folder / 'profile').as_uri()}"
         out = self.folder / "out"
         command = [SOFFICE, profile, "--headless", *options, "--convert-to", to, "--outdir", out]
-        subprocess.run(
-            [*map(str, [*command, *paths])], check=True, capture_output=True, timeout=300
-        )
+        words = [*map(str, [*command, *paths])]
+        # Two that start at the same time may stop each other: once more.
+        if subprocess.run(words, capture_output=True, timeout=300).returncode:
+            subprocess.run(words, check=True, capture_output=True, timeout=300)
         return [out / f"{path.stem}.{to.partition(':')[0]}" for path in paths]
 
     def open(self, *paths: Path, separators: str = ",") -> list[Path]:
