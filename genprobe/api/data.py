@@ -372,8 +372,8 @@ def _listed(what: str) -> list[tuple[str, str]]:
         for (code, kind), figures in measured.real().items():
             before = f"{read[code]}, " if code in read else ""
             read[code] = f"{before}{kind} {figures.brief()}"
-        known = {one.code for one in languages}
-        codes = [code for code in registry.names(inputs.CHOSEN) if code not in known]
+        written = {one.code for one in languages}
+        codes = [code for code in registry.names(inputs.CHOSEN) if code not in written]
         options = [inputs.load_language(code) for code in codes]
         return [
             (
