@@ -10,7 +10,7 @@ from collections.abc import Iterator, Sequence
 from typing import TYPE_CHECKING
 
 from genprobe import metrics
-from genprobe.records import Score
+from genprobe.records import JSON, Score
 from genprobe.render import findings
 from genprobe.render.findings import OTHERS, Difference, Finding, Line, measure_of
 from genprobe.render.grid import number
@@ -61,8 +61,9 @@ def finding(
     why = [f"{line}." for of in made.why.values() for line in of]
     lines += [Line((words.phrase(text) or text).rstrip(".")) for text in (*barred, *why)]
     lines = list({line.text: line for line in lines}.values()) or [Line(words("page.report"))]
-    tests = max((d.tests for d in found), default=1)
-    how = words("finding.sure", n=tests) if found else words("finding.sure_one")
+    tests = max((d.tests for d in every), default=1)
+    how = words(f"finding.{'sure' if any(d.reach for d in every) else 'unsure'}", n=tests)
+    how = how if every else words("finding.sure_one")
     notes = {"asked": _asked(words, sources), "sure": how, "left_out": _left_out(words, sources)}
     notes["checked"] = _checked(words, sources)
     return Finding(
@@ -83,7 +84,7 @@ def _told(words: Words, of: str) -> bool:
 
 def _between(words: Words, found: Difference) -> Line:
     name = measure(words, found.of)
-    name += "".join(f" ({label(value)})" for k, value in found.about.items() if k != "decode")
+    name += "".join(f" ({_said(words, v)})" for k, v in found.about.items() if k != "decode")
     silent = [n for n, s in zip(found.names, (found.a, found.b), strict=True) if s.value is None]
     if silent:
         return Line(words("finding.nothing", measure=name, who=", ".join(map(clean, silent))))
@@ -131,7 +132,12 @@ def _place(words: Words, column: str, value: str) -> str:
     if column == "lang" and value != OTHERS:
         return native(value)
     text = {"original": "stereotype"}.get(value, label(value)) if column == "role" else label(value)
-    return words.phrase(text) or text
+    return _said(words, text)
+
+
+def _said(words: Words, value: JSON) -> str:
+    text = label(value)
+    return words.phrase(text) or words.isolated(text)
 
 
 def _turned(words: Words, source: Source) -> Iterator[Line]:
@@ -163,7 +169,7 @@ def _alone(words: Words, source: Source, rates: Sequence[Score]) -> Iterator[Lin
     ]
     for score in mine or source.score([name], [], first_reading(source)):
         about = {k: v for k, v in score.by.items() if k not in ("run", "rate", "decode")}
-        of = measure(words, name) + "".join(f" ({label(value)})" for value in about.values())
+        of = measure(words, name) + "".join(f" ({_said(words, v)})" for v in about.values())
         if score.value is None:
             yield Line(words("finding.nothing", measure=of, who=source.name))
             continue

@@ -247,7 +247,7 @@ def table(
         ]
         found.append(Row(labels, figures, whole=is_whole))
     _span(found)
-    named = [heads.get(name, clean(name)) for name in left]
+    named = [heads.get(name, READINGS.get(name, clean(name))) for name in left]
     # Measures that compare two runs (`of`) share their replies, so only their rows say what is left
     # out.
     alone = [s for s in whole or scores if "of" not in s.by]
