@@ -34,6 +34,7 @@ from genprobe.report import (
     first,
     local,
     methods,
+    replies,
     sections,
     sources,
     speech,
@@ -589,7 +590,9 @@ def test_the_first_screen_answers_what_a_reader_asks(
         assert word in line.inner_text() and box["y"] + box["height"] <= height
         assert said(f"notes.{parts[row]}") in line.inner_text()
     checked = view.locator("header .know > div").nth(3).inner_text()
-    none = {"en": "people have read none"}.get(code, said("finding.unread", models="").strip(" :"))
+    none = {"en": "people have read none"}.get(
+        code, said.texts["finding.unread"].format(models="").strip(" :")
+    )
     assert (none in checked) is not review
     corrected = {"en": "corrected by people's review"}.get(code, said("finding.corrected"))
     assert (corrected in title) is review
@@ -1156,6 +1159,8 @@ def test_no_language_calls_sure_what_is_not(two):
         told = local.finding(said, found, only(differences), [], about)
         end = said.texts["finding.higher"].rpartition("}")[2]
         assert any(end in line.text for line in (told.title, *told.told)) is sure
+        none = said.texts["finding.unsure"].partition("{")[0]
+        assert told.notes[said("notes.sure")].startswith(none) is not sure
 
 
 def test_words_are_explained_once_in_a_place_and_any_text_stays_text():
@@ -1187,6 +1192,22 @@ def test_methods_say_the_same_in_markdown_and_latex_with_references_and_signatur
         assert f"`{score.signature}`" in plain and score.signature in paper
     body = re.sub(r"^%.*$|\\[{}]", "", paper, flags=re.M)
     assert body.count("{") == body.count("}") and paper.count(r"\begin") == paper.count(r"\end")
+
+
+@pytest.mark.parametrize("code", [c for c in registry.names("page") if c != "en"])
+def test_methods_and_labels_of_replies_are_in_the_language_of_the_page(two, code):
+    found, said = two[0], own.load(code)
+    plain = methods.paragraph(found, {"How sure": "p < 0.05, Holm's correction."}, own.load("en"))
+    notes = {said("notes.sure"): said("finding.sure", n="3")}
+    told = methods.paragraph(found, notes, said)
+    assert not set(told) & set(plain) and methods.references(told) == methods.references(plain)
+    assert "\u2068" not in "".join(told)
+    section = str(replies.section({"m": found[0].with_texts()}, False, words=said))
+    columns = json.loads(unpacked(section).removeprefix(section))["columns"]
+    english = {*words.REASONS.values(), "yes", "ambiguous", "Arabic", "own words"}
+    for name in ("answer", "kind", "left_out", "lang", "decode"):
+        labels = {one.rpartition(": ")[2] for one in columns[name]["labels"] if one}
+        assert labels and not labels & english, name
 
 
 def test_the_questions_stand_as_they_were_asked(two, page):

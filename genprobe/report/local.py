@@ -6,7 +6,7 @@ The sentences are patterns of prompts/page/, filled with the same figures as the
 
 from __future__ import annotations
 
-from collections.abc import Iterator, Sequence
+from collections.abc import Iterable, Iterator, Sequence
 from typing import TYPE_CHECKING
 
 from genprobe import metrics
@@ -179,10 +179,15 @@ def _alone(words: Words, source: Source, rates: Sequence[Score]) -> Iterator[Lin
         yield Line(line + _corrected(words, bool(mine)), note)
 
 
+def _languages(codes: Iterable[str]) -> str:
+    """Name languages in themselves, each apart, as they run in different directions."""
+    return ", ".join(f"\u2068{native(code)}\u2069" for code in codes)
+
+
 def _asked(words: Words, sources: Sequence[Source]) -> str:
     told: dict[tuple[str, int], list[str]] = {}
     for source in sources:
-        languages = ", ".join(map(native, source.languages))
+        languages = _languages(source.languages)
         told.setdefault((languages, source.status["answered"]), []).append(source.name)
     return " ".join(
         words("finding.asked", models=", ".join(names), languages=languages, n=f"{n:,}")
@@ -207,5 +212,5 @@ def _checked(words: Words, sources: Sequence[Source]) -> str:
         lines.append(words("finding.unread", models=", ".join(none)))
     codes = {code for found in english.awaiting(sources).values() for code in found}
     if codes:
-        lines.append(words("finding.native", languages=", ".join(map(native, sorted(codes)))))
+        lines.append(words("finding.native", languages=_languages(sorted(codes))))
     return " ".join(lines)

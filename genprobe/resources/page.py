@@ -59,8 +59,9 @@ class Words:
 
     def isolated(self, value: object) -> str:
         """Put a name, and from right to left a number, between the signs that isolate it."""
-        apart = self.direction == "rtl" or re.search("[A-Za-z]", str(value))
-        return f"\u2068{value}\u2069" if apart else str(value)
+        text = str(value)
+        apart = self.direction == "rtl" or re.search("[A-Za-z]", text)
+        return f"\u2068{text}\u2069" if apart and "\u2068" not in text else text
 
     def phrase(self, text: str) -> str | None:
         """Translate an English text of the page; None where the language has no words for it.
