@@ -17,7 +17,7 @@ from urllib.parse import urlencode
 from genprobe import metrics
 from genprobe.records import JSON, Score
 from genprobe.render import grid
-from genprobe.render.findings import READINGS, counted
+from genprobe.render.findings import READINGS
 from genprobe.resources.packs import language_name
 from genprobe.text import display
 from genprobe.text.display import LONGEST, clean
@@ -136,7 +136,6 @@ class Column:
     across: str  # the values of the columns that split the metric, in words
     axis: Axis | None
     unit: str
-    counted: str  # what n counts
     at: str = ""  # the values of the columns that split it, as a query of the replies
 
     @property
@@ -174,14 +173,6 @@ class Table:
     keys: Sequence[str] = ()
     link: str | None = None
     wide: bool = False
-
-    @property
-    def drawn(self) -> bool:
-        return any(column.axis for column in self.columns)
-
-    @property
-    def bounded(self) -> bool:
-        return any(f and f.bounds for row in self.rows for f in row.figures)
 
     @property
     def scores(self) -> list[Score]:
@@ -327,7 +318,6 @@ def _column(
         across=", ".join(words),
         axis=axis(metric, scores),
         unit=unit(metric),
-        counted=counted(metric),
         at=urlencode({n: v for n, v in zip(across, key[1:], strict=True) if v is not None}),
     )
 
@@ -426,7 +416,3 @@ class Line:
     @property
     def unit(self) -> str:
         return unit(self.score.metric)
-
-    @property
-    def counted(self) -> str:
-        return counted(self.score.metric)
