@@ -601,6 +601,8 @@ def test_the_first_screen_answers_what_a_reader_asks(
     assert box["y"] < height + 200 and box["x"] + box["width"] <= width
     labels = view.locator(".chart svg").evaluate_all("all => all.map(o => o.ariaLabel)")
     assert any("other-7b" in label for label in labels)
+    rows = view.locator(".chart .label:not([aria-hidden])").all_inner_texts()
+    assert len(set(rows)) == len(rows) == len(labels)  # each says of what it is
     assert review or labels[0].startswith(f"{said('page.all')}: ")
     # A reply is seen only by those who ask for it.
     reply = view.locator(".quotes blockquote").first
