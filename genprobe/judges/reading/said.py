@@ -173,12 +173,15 @@ class Reading(Reply):
         return [one.moved(low) for one in kept] if kept else kept
 
     def _by_clauses(self, first: int, last: int, quoted: list[bool] | None) -> list[Said]:
+        core = probes.CORE[self.way.reads]
         for gram in self.grammars(first, last):
-            if gram.reaches(self.tokens, first, last, probes.CORE[self.way.reads]):
+            if gram.reaches(self.tokens, first, last, core):
                 part = _Part(self.tokens, self.gaps, self.spans, quoted, first, last)
-                found = self._clauses(gram, self._joined(gram, part))
-                if found:
-                    return found
+                part = self._joined(gram, part)
+                if gram.all(part.tokens, part.first, part.last, core):
+                    found = self._clauses(gram, part)
+                    if found:
+                        return found
         return []
 
     def _joined(self, gram: Grammar, part: _Part) -> _Part:
