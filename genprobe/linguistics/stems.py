@@ -275,7 +275,12 @@ class Grammar:
     def _add(self, pattern: str, bit: int, fold: dict[str, str]) -> None:
         # A hyphen separates words, as in texts.
         plain = text.replace(text.normalise(pattern), fold).replace("-", " ").replace("/", " ")
-        for (first, *_), written, places in _go_on("", list(text.parts(plain)), 1):
+        begun: Iterable[tuple[Sequence[str], str, list[list[str]]]]
+        if "(" in plain:
+            begun = _go_on("", list(text.parts(plain)), 1)
+        else:
+            begun = [(elements, plain, [])] if (elements := _elements(plain)) else []
+        for (first, *_), written, places in begun:
             known = first in self._phrases
             self._phrases.setdefault(first, []).append((written, places, bit))
             if first[0] == first[-1] == "*" and not known:

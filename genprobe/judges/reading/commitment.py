@@ -235,7 +235,12 @@ def _is_courtesy(reading: Reading, k: int) -> bool:
     behind = reading.spans[last - 1][1]
     if any(one.answer and one.start < behind for one in reading.said_until(last - 1)):
         return False
-    return {one.answer for one in reading.said if one.answer} == {OPPOSITE[POLARITY[event.group]]}
+    said = False
+    for one in reading.each():
+        if one.answer and one.answer != OPPOSITE[POLARITY[event.group]]:
+            return False
+        said = said or bool(one.answer)
+    return said
 
 
 def _is_exclamation(reading: Reading, k: int) -> bool:

@@ -11,7 +11,7 @@ import bisect
 import functools
 import itertools
 import re
-from collections.abc import Sequence
+from collections.abc import Iterator, Sequence
 from typing import NamedTuple
 
 from genprobe.judges.reading import probes
@@ -101,6 +101,23 @@ class Reading(Reply):
                 self.said_so_far += self._sentence(first, last)
             self._read = last
         return self.said_so_far
+
+    def each(self) -> Iterator[Said]:
+        """Yield the answers of the clauses in order, and read no further than asked for."""
+        k = 0
+        while k < len(self.said_so_far) or self._read < min(len(self.tokens), READ):
+            if k < len(self.said_so_far):
+                yield self.said_so_far[k]
+                k += 1
+            else:
+                self.said_until(self._read)
+
+    def said_last(self, first: int) -> list[Said]:
+        """Return the answers in the last sentence, which begins at token `first`."""
+        if first >= self._read:
+            last = min(len(self.tokens), READ)
+            return self._sentence(first, last) if last - first <= LONGEST else []
+        return [s for s in self.said_so_far if s.start >= self.spans[first][0]]
 
     @functools.cached_property
     def opener(self) -> int:
