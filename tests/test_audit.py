@@ -409,6 +409,34 @@ def test_the_interval_that_is_foreseen_is_the_one_that_comes():
     assert _points(1) == "nothing, of 1 statement"
 
 
+def test_contexts_that_are_never_pooled_are_foreseen_apart(tmp_path):
+    """Accuracy is of ambiguous or of disambiguated contexts: seven questions are two and five."""
+    rows = [
+        {
+            "id": f"q{n}",
+            "lang": "en",
+            "context": f"A nurse and a pilot met at noon, {n}.",
+            "question": "Who was late?",
+            "options": ["The nurse", "The pilot", "Not known"],
+            "label": 2 if n < 2 else 0,
+            "condition": "ambig" if n < 2 else "disambig",
+        }
+        for n in range(7)
+    ]
+    data = tmp_path / "items.jsonl"
+    data.write_text("".join(json.dumps(row) + "\n" for row in rows))
+    table = {
+        "models": {"control": {}},
+        "instruments": {"choices": {"data": str(data), "decodes": ["choice"]}},
+    }
+    told = genprobe.audit(table, out=tmp_path / "A", dry_run=True).forecast
+    shown = [line for line in told if "accuracy" in line]
+    assert [re.search(r"choices, (.*): .*\((\d) st", line).groups() for line in shown] == [
+        ("en ambig", "2"),
+        ("en disambig", "5"),
+    ]
+
+
 def test_other_settings_need_another_folder(done, tmp_path):
     file = tmp_path / "a.toml"
     file.write_text((done[0] / "a.toml").read_text().replace("limit = 6", "limit = 7"))

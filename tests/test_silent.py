@@ -1164,14 +1164,34 @@ def test_a_table_that_asked_in_other_words_is_not_signed_by_a_pack():
         assert all(("|pack_hashes:" in sign) == signed for sign in signatures), signatures
 
 
-def test_the_price_of_asking_again_and_of_a_second_reader_is_told():
+def test_asking_again_and_a_second_reader_are_in_the_sum_of_the_price():
     from genprobe.analysis import forecast
     from genprobe.engines import Options
 
     def told(**more):
-        ask = tasks.Ask(model="m", options=Options(base_url="http://localhost:9/v1"), **more)
-        return forecast._cost(forecast.price("1,2"), 100, 100, 4, ask, 0)
+        ask = tasks.Ask(
+            model="m",
+            langs=["en"],
+            probes=["agreement"],
+            limit=2,
+            options=Options(base_url="http://localhost:9/v1"),
+            **more,
+        )
+        lines = list(forecast.lines("yesno", ask, forecast.price("1,2")))
+        found = re.search(r"all +(\d+) +(\d+) +(\d+)", "\n".join(lines))
+        cost = next(re.search(r"at most ([\d.]+) in all", li) for li in lines if "cost:" in li)
+        return *map(int, found.groups()), float(cost[1]), "\n".join(lines)
 
-    assert "not clear" not in told() and "second reader" not in told()
-    assert "replies that are not clear are asked again" in told(ask_again=True)
-    assert "costs a second reader, too" in told(second_reader="x")
+    n, into, out, cost, said = told()
+    assert cost == pytest.approx((into + 2 * out) / 1e6, abs=1e-4)
+    assert "if no reply is clear" not in said
+    again = told(ask_again=True)
+    assert again[0] == 2 * n and again[1] > 2 * into and out < again[2] < 2 * out + 32 * n
+    read = told(second_reader="x")
+    assert read[0] == n * 5 and read[1] > 5 * into and read[2] > out  # two wordings in two orders
+    both = told(ask_again=True, second_reader="x")
+    assert [b - n for b, n in zip(both[:3], (n, into, out), strict=True)] == [
+        a + r - 2 * n for a, r, n in zip(again[:3], read[:3], (n, into, out), strict=True)
+    ]
+    assert both[3] == pytest.approx((both[1] + 2 * both[2]) / 1e6, abs=1e-4)
+    assert "at most, if no reply is clear" in both[4]
