@@ -477,6 +477,26 @@ def test_recordings_that_changed_are_no_finished_cell(tmp_path):
         genprobe.audit(given, out=tmp_path / "A")
 
 
+def test_a_folder_whose_weights_changed_is_another_model(tmp_path):
+    """A finished cell is not asked again, so nothing else would look at the folder."""
+    mine = tmp_path / "mine"
+    shutil.copytree(control.MODEL, mine)
+    table = {
+        "models": {"mine": {"id": str(mine)}},
+        "langs": ["en"],
+        "limit": 1,
+        "instruments": {"yesno": {"probes": ["agreement"], "decodes": ["choice"]}},
+    }
+    genprobe.audit(table, out=tmp_path / "A")
+    genprobe.audit(table, out=tmp_path / "A")  # as it was
+    config = mine / "config.json"
+    config.write_text(config.read_text() + " ")
+    with pytest.raises(genprobe.GenprobeError, match=r"mine-yesno: .*revision: \w{16} -> \w{16}"):
+        genprobe.audit(table, out=tmp_path / "A")
+    again = genprobe.audit(table, out=tmp_path / "B", against=tmp_path / "A")
+    assert [line for line in again.told if "other weights than in" in line], again.told
+
+
 @pytest.mark.slow
 def test_cells_can_be_added(done, tmp_path):
     folder = shutil.copytree(done[0] / "A", tmp_path / "A")
