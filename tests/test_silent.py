@@ -1195,3 +1195,12 @@ def test_asking_again_and_a_second_reader_are_in_the_sum_of_the_price():
     ]
     assert both[3] == pytest.approx((both[1] + 2 * both[2]) / 1e6, abs=1e-4)
     assert "at most, if no reply is clear" in both[4]
+
+
+def test_a_value_that_a_table_lacks_is_no_run_that_was_stopped():
+    from genprobe.report import words
+
+    rows = [{"item": f"i{n}", "model": "m", "pro": 2.0, "anti": 1.0 + n} for n in range(4)]
+    rows[0]["anti"] = None
+    told = {why: meaning for why, meaning, _ in words.reasons_of(score(rows, metrics="win-rate"))}
+    assert told["missing"] and "stopped" not in told["missing"], told

@@ -202,13 +202,13 @@ def _joined(
             found.append({**row, **mine})
     kept = []
     for vote in votes:
-        if mine := named.get(vote["item"]):
-            if vote["shown"] not in ("", prints.get(mine)):
+        if item := named.get(vote["item"]):
+            if vote["shown"] not in ("", prints.get(item)):
                 raise InputError(
-                    f"{source}: {mine!r} is not as annotators were shown it; name the table that "
+                    f"{source}: {item!r} is not as annotators were shown it; name the table that "
                     "was converted, as it was then, and its --questions"
                 )
-            kept.append(vote | {"item": mine})
+            kept.append(vote | {"item": item})
         else:
             left += lacks("item", vote["item"])
     if not rows:  # Potato returns none
