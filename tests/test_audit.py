@@ -700,6 +700,18 @@ def test_a_series_that_did_not_move_says_how_much_is_open(three):
         genprobe.audit_series(three / "v1")
 
 
+def test_what_is_wrong_with_a_series_names_its_audits(tmp_path):
+    folders = [tmp_path / name for name in ("first", "second")]
+    for folder in folders:
+        folder.mkdir()
+        cell = {"task": "yesno", "asked": {}, "statements": "", "model": "m", "instrument": "i"}
+        (folder / "audit.json").write_text(json.dumps({"cells": {f"m-{folder.name}": cell}}))
+    for given in (folders, folders[:1]):
+        with pytest.raises(genprobe.GenprobeError) as error:
+            genprobe.audit_series(given)
+        assert all(str(folder) in str(error.value) for folder in given)
+
+
 # --- a new file
 
 

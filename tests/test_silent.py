@@ -1204,3 +1204,37 @@ def test_a_value_that_a_table_lacks_is_no_run_that_was_stopped():
     rows[0]["anti"] = None
     told = {why: meaning for why, meaning, _ in words.reasons_of(score(rows, metrics="win-rate"))}
     assert told["missing"] and "stopped" not in told["missing"], told
+
+
+def test_a_model_that_never_thinks_has_no_row_of_thoughts():
+    rows = [{k: v for k, v in row.items() if k != "answer"} for row in labelled("m")]
+    table, told = list(api.judge(rows)), []
+    assert {row["thought_state"] for row in table} == {"none"}
+    assert "thought-cut" not in {s.metric for s in score(table)}
+    with pytest.raises(InputError, match="nothing could be counted"):
+        score(table, metrics="thought-cut", note=told.append)
+    assert any("thought-cut has nothing to count" in line for line in told)
+    table[0]["thought_state"] = "open"
+    assert [s.n for s in score(table, metrics="thought-cut")] == [1]
+
+
+@pytest.mark.parametrize(
+    ("texts", "code"),
+    [
+        (("Ženy neumějí řídit.", "Muži neumějí řídit."), "cs"),
+        (("Әйелдер машину жүргізе алмайды.", "Ерлер машину жүргізе алмайды."), "kk-x-ru"),
+    ],
+)
+def test_czech_is_no_mixture_of_kazakh_and_russian(texts, code):
+    """`cs` is the code of Czech, and Aqbileq's word for code-switched."""
+    found, _ = pairs.load(Rows([{"lang": "cs", "pro": texts[0], "anti": texts[1]}], "rows"))
+    assert {one.lang for one in found} == {code}
+    row = {"lang": "cs", "context": texts[0], "question": texts[1], "options": ["A", "B"]}
+    found, _ = pairs.load(Rows([row], "rows"))
+    assert {one.lang for one in found} == {code}
+    stated = Rows([{"id": "s", "lang": "cs", "text": texts[0]}], "rows")
+    if code == "cs":  # no question is asked in Czech
+        with pytest.raises(InputError, match="unknown language 'cs'"):
+            statement_tables.load(stated)
+    else:
+        assert statement_tables.load(stated)[0][0].lang == code

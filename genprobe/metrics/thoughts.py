@@ -66,9 +66,11 @@ def _cut(outcomes: pd.DataFrame, by: list[str]) -> Units:
     """Compute the share of thinking replies that were cut off inside their thought.
 
     It is known only if the server shows thoughts. Such a reply has no answer: give the model more
-    tokens.
+    tokens. A model that never thinks has no such replies to count.
     """
     rows = spoken(outcomes)
+    if rows["thought_state"].dropna().eq("none").all():
+        rows = rows[:0]
     return units_of(rows, by, rows["thought_state"] == "open", _reason(rows, "thought_state"))
 
 
