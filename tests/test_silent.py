@@ -27,7 +27,7 @@ from genprobe.curation import diversity
 from genprobe.datasets import choices, pairs, templates
 from genprobe.datasets import statements as statement_tables
 from genprobe.engines.openai import most_of_choice
-from genprobe.errors import Caution, InputError
+from genprobe.errors import Caution, InputError, RunError
 from genprobe.files import numbered_rows
 from genprobe.files.cells import Notes
 from genprobe.files.rows import Rows
@@ -1238,3 +1238,16 @@ def test_czech_is_no_mixture_of_kazakh_and_russian(texts, code):
             statement_tables.load(stated)
     else:
         assert statement_tables.load(stated)[0][0].lang == code
+
+
+def test_what_a_shell_puts_beside_runs_is_left_out_and_told(tmp_path):
+    rows = [{k: v for k, v in row.items() if k != "answer"} for row in labelled("m")]
+    for name, part in (("one", rows[:3]), ("two", rows[3:])):
+        api.judge(part, out=tmp_path / name)
+    (tmp_path / "README.md").write_text("Runs.")
+    inside, told = sorted(tmp_path.iterdir()), []
+    shown = score(inside, metrics="yes", note=told.append)
+    assert [s.n for s in shown] == [3, 3]
+    assert [line for line in told if line.endswith("README.md: is no run, and left out")]
+    with pytest.raises(RunError, match="of one run together with `genprobe merge"):
+        compare(inside)
