@@ -97,7 +97,9 @@ def _against(outcomes: pd.DataFrame, by: list[str]) -> Units:
     reason = _reason(rows, "thought_answer")
     clear = rows["thought_answer"].isin(["yes", "no"]) & rows["answer"].isin(["yes", "no"])
     reason = reason.mask((reason == "") & ~clear, "unclear")
-    return units_of(rows, by, clear & (rows["thought_answer"] != rows["answer"]), reason)
+    # Columns of categories, as a large table has them, cannot be compared with one another.
+    thought, answer = rows["thought_answer"].astype(object), rows["answer"].astype(object)
+    return units_of(rows, by, clear & (thought != answer), reason)
 
 
 def _tested(outcomes: pd.DataFrame, by: list[str]) -> Units:
