@@ -45,7 +45,7 @@ MISSING = 0.01  # share of planned replies
 # Reasons for leaving something out (`metrics.REASONS`, and those of stories and pairs) -> meaning.
 REASONS = {
     "failed": "the engine gave no reply",
-    "missing": "not asked yet: the run was stopped",
+    "missing": "there is no reply, or no value",
     "unjudged": "not read yet",
     "refusal": "the reply refuses to answer",
     "filter": "a content filter of the server blocked the prompt or the reply",

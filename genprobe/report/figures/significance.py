@@ -62,7 +62,7 @@ def pairwise(found: pd.DataFrame, column: str, within: Sequence[str]) -> pd.Data
     rows). Groups of fewer than `LEAST` originals are not tested.
     """
     strata = []
-    for names, stratum in found.groupby(list(within), observed=True):
+    for names, stratum in found.groupby(list(within), dropna=False, observed=True):
         rows = stratum[stratum[column].notna() & (stratum[column] != "")]
         size = rows.groupby(column, observed=True)["value"].transform("size")
         strata.append((dict(zip(within, names, strict=True)), rows[size >= LEAST]))

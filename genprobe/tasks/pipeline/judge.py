@@ -258,6 +258,7 @@ def tell_unknown(log: logs.Log, read: bool, note: Note) -> None:
         more = " and others" if len(log.unknown) > 3 else ""
         ways = f"{', '.join(packs.READS[:-1])} or {packs.READS[-1]}"
         cure = f"the columns 'lang' and 'probe' (or 'reads': {ways}) would say what they ask"
+        cure += "; of a choice, 'options', read by `genprobe judge` with --judge choice"
         if not read:
             raise InputError(f"{log.name}: {unknown} {what}: {first}{more}; {cure}")
         note(Caution(f"{log.name}: {unknown} {what}, and left out: {first}{more}; {cure}"))
