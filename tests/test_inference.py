@@ -185,7 +185,7 @@ def test_the_intraclass_correlation_is_the_textbook_one():
     # Shrout & Fleiss 1979, Psychological Bulletin 86:420, Table 2: six targets, four judges;
     # ICC(1,1) = .17 with mean squares 11.24 between and 6.26 within.
     marks = [[9, 2, 5, 8], [6, 1, 3, 2], [8, 4, 6, 8], [7, 1, 2, 6], [10, 5, 6, 9], [6, 2, 4, 7]]
-    found = variance._independent(np.ravel(marks).astype(float), np.repeat(np.arange(6), 4))
+    found = variance._independent(np.ravel(marks).astype(float), np.full(6, 4))
     assert found.value == pytest.approx((11.24 - 6.26) / (11.24 + 3 * 6.26), abs=5e-4)
 
 
