@@ -104,11 +104,13 @@ class Finding(NamedTuple):
 def lint(paths: object = ()) -> list[Finding]:
     """Check packs, templates, phrases, rubrics, languages or folders of them.
 
-    paths: one or several; by default, all files that come with genprobe, and its cards of
-    classifiers. Raises InputError if a path is none of these.
+    paths: one or several; by default, all files that come with genprobe, its cards of classifiers,
+    and what the folders of --with add. Raises InputError if a path is none of these.
     """
     found: list[Finding] = []
-    for path in paths_of(paths) or (registry.prompts(), registry.CLASSIFIERS):
+    own = (root / place for root in registry.added() for place in ("prompts", "classifiers"))
+    every = (registry.prompts(), registry.CLASSIFIERS, *filter(Path.is_dir, own))
+    for path in paths_of(paths) or every:
         found += _path(path)
     return found
 
@@ -118,7 +120,8 @@ def _path(path: Path) -> Iterator[Finding]:
         yield from _pack(path)
     elif path.is_dir():
         packs = [p.parent for p in sorted(path.glob("**/pack.toml"))]
-        places = tuple(f"{name}/*.toml" for name in FOLDERS) if packs else ("*.toml",)
+        whole = bool(packs) or any((path / name).is_dir() for name in FOLDERS)
+        places = tuple(f"{name}/*.toml" for name in FOLDERS) if whole else ("*.toml",)
         files = [file for place in places for file in sorted(path.glob(place))]
         if not packs and not files:
             raise InputError(f"{path}: neither a pack (with pack.toml) nor language files in it")
@@ -225,7 +228,8 @@ def _varied(path: Path, read: Callable[[Path], dict[str, Any]]) -> Iterator[Find
 def _pack(folder: Path, only: str = "") -> Iterator[Finding]:
     """Read a pack file by file, so that one fault does not hide the next."""
     try:
-        pack = inputs.read_pack(folder)
+        ours = folder == registry.path(folder.name)  # languages may stand in folders of --with
+        pack = inputs.load_pack(folder.name) if ours else inputs.read_pack(folder)
     except InputError as error:
         yield Finding("error", str(folder), str(error).removeprefix(f"{folder}/"))
         return
@@ -263,7 +267,11 @@ def _pack(folder: Path, only: str = "") -> Iterator[Finding]:
                 yield Finding(level, at, f"does not say what {wording.slot} is for")
             if wording.polarity:
                 yield from _polarity(at, wording, written)
-    for path in sorted((folder / panel.FOLDER).glob("*.toml")) if pack.panel else ():
+    own = folder.name if ours else ""
+    panels = (
+        registry.files(f"{own}/{panel.FOLDER}") if own else (folder / panel.FOLDER).glob("*.toml")
+    )
+    for path in sorted(panels) if pack.panel else ():
         if only in ("", "pack", path.stem):
             yield from _panel(path, pack)
     missing = sorted(set(registry.names("languages")) - pack.wordings.keys())

@@ -1,5 +1,6 @@
-"""Adding a member of a family is adding files: a toy of each, in a copy of the package, is listed,
-run, scored and reported, with no other file touched. CONTRIBUTING.md names the same files."""
+"""Adding a member of a family is adding files: a toy of each, in a folder of one's own beside the
+package, is listed, run, scored and reported, with no other file touched. CONTRIBUTING.md names the
+same files, where they stand in a clone."""
 
 import json
 import os
@@ -263,24 +264,21 @@ max = 0
 
 
 @pytest.fixture(scope="module")
-def clone(tmp_path_factory) -> Path:
-    """A copy of the package and its data with one toy of each family."""
-    folder = tmp_path_factory.mktemp("clone")
-    quiet = shutil.ignore_patterns("__pycache__")
-    for name in ("genprobe", "prompts", "classifiers", "docs"):
-        shutil.copytree(ROOT / name, folder / name, ignore=quiet, symlinks=True)
+def place(tmp_path_factory) -> Path:
+    """A folder to work in; its `own` has one toy of each family, as in `--with own`."""
+    folder = tmp_path_factory.mktemp("work")
     for files in TOYS.values():
         for name, text in files.items():
-            path = folder / name
-            assert not path.exists(), f"{name} is there already"
-            path.parent.mkdir(exist_ok=True)
+            assert not (ROOT / name).exists(), f"{name} is there already"
+            path = folder / "own" / re.sub("^genprobe/(analysis/)?", "", name)
+            path.parent.mkdir(parents=True, exist_ok=True)
             path.write_text(text.lstrip(), "utf-8")
     return folder
 
 
 @pytest.fixture(scope="module")
-def said(clone) -> dict[str, str]:
-    """What commands print in the copy, all in one process; name -> its standard output."""
+def said(place) -> dict[str, str]:
+    """What commands print there, all in one process; name -> its standard output."""
     lines = {
         "languages": ["list", "languages"],
         "packs": ["list", "packs"],
@@ -309,12 +307,12 @@ def said(clone) -> dict[str, str]:
     }
     for task, golden in TASKS.items():
         if golden:
-            shutil.copytree(ROOT / "tests" / "golden" / golden, clone / "of" / task)
+            shutil.copytree(ROOT / "tests" / "golden" / golden, place / "of" / task)
         lines[f"judge {task}"] = ["judge", f"of/{task}", "--judge", "loud", "-q"]
         lines[f"score {task}"] = ["score", f"of/{task}", "--metric", "loudness", "-f", "json"]
-    (clone / "bbq.jsonl").write_text(json.dumps(BBQ) + "\n", "utf-8")
-    (clone / "log.jsonl").write_text('{"squeak": "Yes."}\n', "utf-8")
-    (clone / "eo.csv").write_text("lang,text\neo,La bibliotekistoj estas trankvilaj.\n", "utf-8")
+    (place / "bbq.jsonl").write_text(json.dumps(BBQ) + "\n", "utf-8")
+    (place / "log.jsonl").write_text('{"squeak": "Yes."}\n', "utf-8")
+    (place / "eo.csv").write_text("lang,text\neo,La bibliotekistoj estas trankvilaj.\n", "utf-8")
     code = """
 import contextlib, io, json, sys
 from genprobe import commands, tasks
@@ -338,15 +336,15 @@ print(json.dumps(out))
 """
     environment = {
         **os.environ,
-        "PYTHONPATH": str(clone),
-        "PYTHONDONTWRITEBYTECODE": "1",
+        "PYTHONPATH": str(ROOT),
+        "GENPROBE_PATH": str(place / "own"),
     }
     environment.pop("GENPROBE_PROMPTS", None)
     done = subprocess.run(
         [sys.executable, "-c", code, json.dumps(lines)],
         capture_output=True,
         text=True,
-        cwd=clone,
+        cwd=place,
         env=environment,
     )
     assert done.returncode == 0, done.stderr
@@ -376,25 +374,25 @@ def test_they_run(said):
     assert "exit 0" in said["sums"] and "1 of 1" in said["sums"]
 
 
-def test_they_are_counted_and_reported(said, clone):
+def test_they_are_counted_and_reported(said, place):
     text = said["score"]
     (score,) = [s for s in json.loads(text[: text.rindex("]") + 1]) if s["metric"] == "loudness"]
     assert score["value"] == 0.5 and score["n"] == 4 and "judge.loud:loud@1" in score["signature"]
-    page = (clone / "toy.html").read_text("utf-8")
+    page = (place / "toy.html").read_text("utf-8")
     assert "How loud they are." in page and "asked to say" in page
     assert said["filters"] == "Loud"
-    schema = pq.read_schema(clone / "toy" / "outcomes.parquet")
+    schema = pq.read_schema(place / "toy" / "outcomes.parquet")
     assert str(schema.field("loud").type) == "bool"
 
 
-def test_a_log_is_read(said, clone):
-    (line,) = (clone / "judged.jsonl").read_text("utf-8").splitlines()
+def test_a_log_is_read(said, place):
+    (line,) = (place / "judged.jsonl").read_text("utf-8").splitlines()
     assert "exit 0" in said["log"] and json.loads(line)["answer"] == "yes"
 
 
 @pytest.mark.parametrize("task", TASKS)
-def test_a_judge_of_ones_own_counts_in_every_task(said, clone, task):
-    asked = (clone / "of" / task / "requests.jsonl").read_text("utf-8").splitlines()
+def test_a_judge_of_ones_own_counts_in_every_task(said, place, task):
+    asked = (place / "of" / task / "requests.jsonl").read_text("utf-8").splitlines()
     free = sum(json.loads(line)["decode"] == "free" for line in asked)
     text = said[f"score {task}"]
     assert "exit 0" in said[f"judge {task}"]
@@ -405,7 +403,7 @@ def test_a_judge_of_ones_own_counts_in_every_task(said, clone, task):
     assert {s["metric"] for s in scores} == {"loudness"}
     # Other readings of a question have no reply that the judge reads.
     assert sum(s["n"] for s in scores) == free
-    assert "loud" in pq.read_schema(clone / "of" / task / "outcomes.parquet").names
+    assert "loud" in pq.read_schema(place / "of" / task / "outcomes.parquet").names
 
 
 def test_the_guide_names_the_same_files():
@@ -415,3 +413,61 @@ def test_the_guide_names_the_same_files():
         for name in files:
             folder = str(Path(name).parent).replace("/toy", "/NAME")
             assert re.search(rf"^\| .*{family}.*`{folder}/", guide, re.MULTILINE), (family, folder)
+
+
+@pytest.fixture(scope="module")
+def installed(tmp_path_factory) -> dict[str, str]:
+    """An environment in which the package of examples/extension is installed."""
+    site = tmp_path_factory.mktemp("site")
+    source = shutil.copytree(ROOT / "examples" / "extension", site / "source")
+    pip = [sys.executable, "-m", "pip", "install", "-q", "--disable-pip-version-check"]
+    alone = ["--no-deps", "--no-index", "--no-build-isolation", "--target", str(site / "lib")]
+    subprocess.run([*pip, *alone, str(source)], check=True, cwd=site)
+    return {**os.environ, "PYTHONPATH": os.pathsep.join((str(ROOT), str(site / "lib")))}
+
+
+def test_an_installed_package_adds_members(installed, tmp_path):
+    def ran(*line: str) -> str:
+        command = [sys.executable, "-m", "genprobe", *line]
+        done = subprocess.run(command, capture_output=True, text=True, cwd=tmp_path, env=installed)
+        assert done.returncode == 0, done.stderr
+        return done.stdout
+
+    run = shutil.copytree(ROOT / "tests" / "golden" / "yesno", tmp_path / "run")
+    ran("judge", "run", "--judge", "exclaim", "-q")
+    text = ran("score", "run", "--metric", "exclaiming", "-f", "json")
+    scores = json.loads(text[: text.rindex("]") + 1])
+    replies = (run / "requests.jsonl").read_text("utf-8").splitlines()
+    free = sum(json.loads(line)["decode"] == "free" for line in replies)
+    assert sum(score["n"] for score in scores) == free
+    assert all("judge.exclaim:exclaim@1" in score["signature"] for score in scores)
+    assert re.search("^eo +Esperanto", ran("list", "languages"), re.MULTILINE)
+
+
+def test_a_folder_that_cannot_be_added_is_refused_in_one_line(tmp_path, monkeypatch, capsys):
+    from genprobe import commands
+
+    def said(*line: str) -> str:
+        monkeypatch.setenv("GENPROBE_PATH", "")
+        monkeypatch.setattr(sys, "argv", ["genprobe", *line])
+        with pytest.raises(SystemExit) as end:
+            commands.main()
+        out, err = capsys.readouterr()
+        assert end.value.code == 2 and not out and err.count("\n") == 1
+        return str(err)
+
+    assert "nowhere: no folder (--with" in said("list", "judges", "--with", "nowhere")
+    (tmp_path / "judge").mkdir()
+    assert "adds nothing; name its folders " in said(f"--with={tmp_path}", "list", "judges")
+    assert "--with needs a folder" in said("list", "judges", "--with")
+    (tmp_path / "judges").mkdir()
+    (tmp_path / "judges" / "yesno.py").write_text("", "utf-8")
+    found = said("--with", str(tmp_path), "list", "judges")
+    assert "there is one of this name" in found and "rename yours" in found
+
+
+def test_the_page_shows_the_example():
+    """docs/extending.md has the judge of examples/extension, word for word."""
+    page = (ROOT / "docs" / "extending.md").read_text("utf-8")
+    example = ROOT / "examples" / "extension" / "genprobe_exclaim" / "judge.py"
+    assert example.read_text("utf-8") in page

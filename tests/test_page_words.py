@@ -53,7 +53,7 @@ def test_every_key_is_there_with_the_same_slots_and_nobody_is_said_to_have_read_
 def test_every_metric_has_its_words_and_a_new_one_is_asked_for(tmp_path, code):
     assert not [
         f
-        for f in genprobe.lint(registry.folder("page") / f"{code}.toml")
+        for f in genprobe.lint(registry.path("page") / f"{code}.toml")
         if f.level == "error" or "is missing" in f.message
     ]
     words = page.load(code)
@@ -62,7 +62,7 @@ def test_every_metric_has_its_words_and_a_new_one_is_asked_for(tmp_path, code):
     over, own = words.measure("endorsed-over-wordings"), words.measure("endorsed")
     assert own in over and own != over and words.measure("no-such-metric") is None
     folder = tmp_path / "page"
-    shutil.copytree(registry.folder("page"), folder)
+    shutil.copytree(registry.path("page"), folder)
     file = folder / f"{code}.toml"
     file.write_text(
         re.sub("^negrate = .*\n(?=negrate-pub)", "", file.read_text("utf-8"), flags=re.M), "utf-8"
@@ -91,8 +91,8 @@ def test_every_phrase_is_one_that_the_page_says():
 
 
 def test_a_phrase_without_words_stays_english_and_says_so(tmp_path):
-    shutil.copy(registry.folder("page") / "en.toml", tmp_path)
-    text = (registry.folder("page") / "de.toml").read_text("utf-8")
+    shutil.copy(registry.path("page") / "en.toml", tmp_path)
+    text = (registry.path("page") / "de.toml").read_text("utf-8")
     (tmp_path / "de.toml").write_text(re.sub("^copy = .*\n", "", text, flags=re.M), "utf-8")
     words = page.read(tmp_path / "de.toml")
     assert words.phrase("Copy") is None and words.phrase("Methods") == "Methoden"
@@ -129,7 +129,7 @@ def test_slots_hold_names_and_phrases_and_take_no_other_sentence():
 )
 def test_a_file_that_lacks_a_word_or_a_slot_is_refused(tmp_path, old, new, message):
     for code in ("en", "de"):
-        text = (registry.folder("page") / f"{code}.toml").read_text("utf-8")
+        text = (registry.path("page") / f"{code}.toml").read_text("utf-8")
         assert code == "en" or old in text
         (tmp_path / f"{code}.toml").write_text(text.replace(old, new) if code == "de" else text)
     with pytest.raises(InputError) as error:

@@ -36,17 +36,11 @@ GREEDY = Sampling(temperature=0.0, top_p=1.0, max_tokens=64)
 # --- the names
 
 
-def test_importing_takes_no_time_and_nothing_heavy():
-    code = (
-        "import sys, time; t = time.perf_counter(); import genprobe; t = time.perf_counter() - t;"
-        "dir(genprobe); print(t, *({'pandas', 'numpy', 'torch', 'click'} & sys.modules.keys()))"
-    )
-    runs = [
-        subprocess.run([sys.executable, "-c", code], capture_output=True, text=True, check=True)
-        for _ in range(3)
-    ]
-    seconds, *heavy = min(run.stdout for run in runs).split()
-    assert float(seconds) < 0.1 and heavy == []
+def test_importing_takes_nothing_heavy():
+    heavy = "{'pandas', 'numpy', 'torch', 'click', 'importlib.metadata'} & sys.modules.keys()"
+    code = f"import sys, genprobe; dir(genprobe); print(*({heavy}))"
+    run = subprocess.run([sys.executable, "-c", code], capture_output=True, text=True, check=True)
+    assert run.stdout.split() == []
 
 
 def test_every_public_name_is_what_it_is_said_to_be():

@@ -33,7 +33,7 @@ def nothing_given():
 
 def described(tmp_path, name, files):
     """A copy of a set's description for these files: language -> path -> content."""
-    text = (registry.folder("sets") / f"{name}.toml").read_text("utf-8")
+    text = (registry.path("sets") / f"{name}.toml").read_text("utf-8")
     text = text[: text.index("\n[files.")] + "\n"
     for lang, contents in files.items():
         text += f"\n[files.{lang}]\n"
@@ -669,7 +669,7 @@ class Home(http.server.BaseHTTPRequestHandler):
 @pytest.fixture
 def home(tmp_path, monkeypatch):
     """The name of a set whose home is a server of ours."""
-    text = (registry.folder("sets") / "mbbq.toml").read_text("utf-8")
+    text = (registry.path("sets") / "mbbq.toml").read_text("utf-8")
     text = text[: text.index("\n[files.")].replace(
         "https://github.com/Veranep/MBBQ", "https://github.com/some/set"
     )

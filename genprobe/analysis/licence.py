@@ -170,7 +170,7 @@ def real(langs: Collection[str] = (), note: Note = quiet, progress: Progress = q
 
     What cannot be fetched, or is no longer what was labelled, is left out with a caution.
     """
-    path = registry.PROMPTS / "real.jsonl"
+    path = registry.path("real.jsonl")
     sources = list(files.read_rows(path)) if path.is_file() else []
     found: list[Case] = []
     for number, source in enumerate(sources, 1):

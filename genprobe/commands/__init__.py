@@ -10,19 +10,19 @@ from __future__ import annotations
 import contextlib
 import difflib
 import gc
-import importlib
+import os
 import re
 import signal
 import sys
 import traceback
 from collections import Counter
-from pathlib import Path
 
 import click
 
 from genprobe._version import __version__
 from genprobe.commands._console import say
 from genprobe.errors import GenprobeError, InputError, RowErrors
+from genprobe.resources import registry
 
 # The order in the help; commands that are not named here follow in alphabetical order.
 _ORDER = (
@@ -36,14 +36,33 @@ class _Files(click.Group):
     """A group of commands: each file of this folder defines one, called `command`."""
 
     def list_commands(self, context: click.Context) -> list[str]:
-        found = [path.stem for path in Path(__file__).parent.glob("[a-z]*.py")]
-        return sorted(found, key=lambda name: (_place(name), name))
+        return sorted(registry.names("commands"), key=lambda name: (_place(name), name))
 
     def get_command(self, context: click.Context, name: str) -> click.Command | None:
         if name not in self.list_commands(context):
             return None
-        command: click.Command = importlib.import_module(f"genprobe.commands.{name}").command
+        command: click.Command = registry.module("commands", name).command
         return command
+
+    def parse_args(self, context: click.Context, args: list[str]) -> list[str]:
+        """Add the folders of --with, wherever it stands, before anything looks for a member."""
+        end = args.index("--") if "--" in args else len(args)
+        given, rest = [], args[end:]
+        words = iter(args[:end])
+        before = []
+        for word in words:
+            option, equals, folder = word.partition("=")
+            if option != "--with":
+                before.append(word)
+            elif folder := folder if equals else next(words, ""):
+                given.append(folder)
+            else:
+                raise click.UsageError("--with needs a folder")
+        if given:
+            listed = [os.environ.get(registry.WITH, ""), *given]
+            os.environ[registry.WITH] = os.pathsep.join(filter(None, listed))
+            registry.added()
+        return super().parse_args(context, [*before, *rest])
 
     def resolve_command(
         self, context: click.Context, args: list[str]
@@ -87,6 +106,13 @@ def _place(name: str) -> int:
     cls=_Files, context_settings={"help_option_names": ["-h", "--help"], "max_content_width": 100}
 )
 @click.version_option(__version__, prog_name="genprobe")
+@click.option(
+    "--with",
+    metavar="FOLDER",
+    multiple=True,
+    expose_value=False,
+    help="Add judges, measures, languages, … of your own, anywhere in the line; docs/extending.md.",
+)
 def cli() -> None:
     """Measure how far language models carry stereotypes, by what they say when asked.
 

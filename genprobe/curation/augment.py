@@ -106,7 +106,7 @@ def load(lang: str) -> Prompts:
     """
     code = tables.language(lang)
     registry.check(FOLDER, code)
-    return read_prompts(registry.PROMPTS / FOLDER / f"{code}.toml")
+    return read_prompts(registry.path(FOLDER, f"{code}.toml"))
 
 
 def read_prompts(path: Path) -> Prompts:

@@ -146,7 +146,7 @@ class Pack:
 
 def names() -> list[str]:
     """List the names of the elicitation packs."""
-    return sorted({path.parent.name for path in (registry.PROMPTS / FOLDER).glob("*/*.toml")})
+    return sorted({path.parent.name for path in registry.files(FOLDER, "*/*.toml")})
 
 
 def load(name: str, lang: str) -> Pack:
@@ -154,9 +154,9 @@ def load(name: str, lang: str) -> Pack:
     if name not in names():
         raise registry.unknown("pack of elicitation", name, names())
     code = tables.language(lang)
-    path = registry.PROMPTS / FOLDER / name / f"{code}.toml"
+    path = registry.path(FOLDER, name, f"{code}.toml")
     if not path.is_file():
-        there = ", ".join(sorted(p.stem for p in path.parent.glob("*.toml")))
+        there = ", ".join(sorted(p.stem for p in registry.files(f"{FOLDER}/{name}")))
         raise InputError(f"{name} does not exist in {code!r}, only in {there}; translate one")
     return read_pack(path)
 

@@ -45,7 +45,7 @@ def load(name: str = "pbbq") -> tuple[str, int, str]:
     Raises InputError if the prompt does not exist or lacks a placeholder.
     """
     registry.check(FOLDER, name)
-    path = registry.PROMPTS / FOLDER / f"{name}.toml"
+    path = registry.path(FOLDER, f"{name}.toml")
     row = packs.read_toml(path)
     text, most = row.get("text"), row.get("max_tokens")
     if not isinstance(text, str) or not isinstance(most, int):

@@ -100,7 +100,7 @@ def load(name: str) -> Rules:
     Raises InputError if it does not exist or is malformed.
     """
     registry.check(FOLDER, name)
-    return read_rules(registry.PROMPTS / FOLDER / f"{name}.toml")
+    return read_rules(registry.path(FOLDER, f"{name}.toml"))
 
 
 _KEYS = {

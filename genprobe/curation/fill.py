@@ -209,7 +209,7 @@ def _pairs(one: _Template, source: str | Table, findings: list[Finding]) -> list
 
 def _words(code: str, source: str | Path, bare: bool) -> Lexicon:
     """Read the lexicon of a language. bare: the template has its own fillers and needs none."""
-    there = (registry.PROMPTS / lexicon.FOLDER / f"{code}.toml").is_file()
+    there = registry.path(lexicon.FOLDER, f"{code}.toml").is_file()
     if bare and not there and not source:
         return Lexicon(code, code, (), False, {}, {}, "")
     return lexicon.load(code, source)

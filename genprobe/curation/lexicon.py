@@ -55,7 +55,7 @@ class Slot:
 @functools.cache
 def slot_names() -> tuple[str, ...]:
     """Read the categories of SHADES (prompts/statements/shades.toml), the longest first."""
-    path = registry.PROMPTS / "statements" / "shades.toml"
+    path = registry.path("statements", "shades.toml")
     names = packs.read_toml(path)["slots"]["names"]
     return tuple(sorted(names, key=len, reverse=True))
 
@@ -232,7 +232,7 @@ def load(lang: str, source: str | Path = "") -> Lexicon:
     rules are still the file's. Raises InputError for a file or table that cannot be used.
     """
     code = tables.language(lang)
-    path = registry.PROMPTS / FOLDER / f"{code}.toml"
+    path = registry.path(FOLDER, f"{code}.toml")
     if not path.is_file() and not source:
         known = ", ".join(registry.names(FOLDER))
         raise InputError(f"no lexicon in {code!r}, only in {known}; give your own with --lexicon")

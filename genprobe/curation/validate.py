@@ -141,7 +141,7 @@ def load(name: str) -> Questions:
 
 @functools.cache
 def _named(name: str) -> Questions:
-    return read_questions(registry.PROMPTS / FOLDER / f"{name}.toml")
+    return read_questions(registry.path(FOLDER, f"{name}.toml"))
 
 
 _CHOICES = dict[str, dict[str, list[str]]]

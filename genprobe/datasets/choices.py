@@ -68,9 +68,8 @@ class Wording:
 @functools.cache
 def wording(lang: str) -> Wording:
     """Read a language's file of `prompts/choices`, else that without words (`NO_WORDS`)."""
-    folder = registry.folder("choices")
-    path = folder / f"{lang}.toml"
-    return read_wording(path if path.is_file() else folder / f"{NO_WORDS}.toml")
+    path = registry.path("choices", f"{lang}.toml")
+    return read_wording(path if path.is_file() else registry.path("choices", f"{NO_WORDS}.toml"))
 
 
 def read_wording(path: Path) -> Wording:
@@ -346,7 +345,7 @@ def _list(value: JSON) -> list[JSON]:
 
 # --- pairs of sentences, as choices
 
-LIKELIER = registry.PROMPTS / "likelier.toml"
+LIKELIER = registry.path("likelier.toml")
 
 
 def of_pairs(couples: Iterable[tuple[Statement, Statement]]) -> list[Statement]:

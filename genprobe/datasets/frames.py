@@ -46,7 +46,7 @@ class Frame:
 @functools.cache
 def frames(lang: str) -> dict[str, Frame]:
     """Read the frames of a language, by name. InputError if it has none, or a malformed one."""
-    path = registry.PROMPTS / "choosing" / f"{lang}.toml"
+    path = registry.path("choosing", f"{lang}.toml")
     if not path.is_file():
         known = ", ".join(registry.names("choosing"))
         raise InputError(
@@ -58,7 +58,7 @@ def frames(lang: str) -> dict[str, Frame]:
 
 def file_hash(lang: str) -> str:
     """Hash the file of frames of a language, for the signature."""
-    return packs.file_hash(registry.PROMPTS / "choosing" / f"{lang}.toml")
+    return packs.file_hash(registry.path("choosing", f"{lang}.toml"))
 
 
 def read_frames(path: Path) -> dict[str, Frame]:
@@ -132,7 +132,7 @@ def panel_hash(lang: str) -> str:
 
 
 def _panel_path(lang: str) -> Path:
-    return registry.PROMPTS / "choosing" / panel.FOLDER / f"{lang}.toml"
+    return registry.path("choosing", panel.FOLDER, f"{lang}.toml")
 
 
 def read_panel(path: Path) -> dict[str, dict[str, str]]:

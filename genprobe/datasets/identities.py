@@ -61,7 +61,7 @@ class Wording(NamedTuple):
 @functools.cache
 def load(lang: str) -> Wording:
     """Read the sentences of a language. Raises InputError if it has none."""
-    path = registry.PROMPTS / FOLDER / f"{lang}.toml"
+    path = registry.path(FOLDER, f"{lang}.toml")
     if not path.is_file():
         known = ", ".join(registry.names(FOLDER))
         raise InputError(f"no sentence for identities in {lang!r}, only in {known} (prompts/pairs)")
@@ -96,7 +96,7 @@ def _words(lang: str) -> tuple[frozenset[str], frozenset[str]]:
 
     Its `names` says which of the lists are written with a capital letter.
     """
-    path = registry.PROMPTS / "extraction" / f"{lang}.toml"
+    path = registry.path("extraction", f"{lang}.toml")
     row = packs.read_toml(path) if path.is_file() else {}
     lists = {name: tokens(normalise(" ".join(ws))) for name, ws in row.get("known", {}).items()}
     same = tokens(normalise(" ".join(row.get("same", {}))))

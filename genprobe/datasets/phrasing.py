@@ -101,7 +101,7 @@ def simplified(words: list[str]) -> list[str]:
 
 @functools.cache
 def _forms() -> dict[int, int]:
-    path = registry.PROMPTS / "han.toml"
+    path = registry.path("han.toml")
     row = packs.read_toml(path)
     one, other = (packs.string(row, name, path) for name in ("traditional", "simplified"))
     return str.maketrans(one, other)
@@ -110,7 +110,7 @@ def _forms() -> dict[int, int]:
 @functools.cache
 def words(code: str) -> Words:
     """Read `prompts/options/<code>.toml`. Raises InputError if it is malformed."""
-    return read_words(registry.PROMPTS / "options" / f"{code}.toml")
+    return read_words(registry.path("options", f"{code}.toml"))
 
 
 def read_words(path: Path) -> Words:

@@ -101,7 +101,7 @@ def is_set(source: object) -> bool:
 def load(source: str) -> Set:
     """Load the description of a data set by name, or from a file of the user's own."""
     own = source.endswith(".toml")
-    return read_set(Path(source) if own else registry.folder(FOLDER) / f"{source}.toml")
+    return read_set(Path(source) if own else registry.path(FOLDER, f"{source}.toml"))
 
 
 @functools.cache

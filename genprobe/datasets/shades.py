@@ -324,7 +324,7 @@ def _key(spelling: str) -> str:
 
 @functools.cache
 def _data() -> dict[str, Any]:
-    return packs.read_toml(registry.PROMPTS / "statements" / "shades.toml")
+    return packs.read_toml(registry.path("statements", "shades.toml"))
 
 
 @functools.cache

@@ -104,7 +104,7 @@ def _shades(paths: Sequence[Table], name: str, wanted: Sequence[str] | None, not
 
 def _builtin(wanted: Collection[str] | None) -> Found:
     """Read `prompts/statements`: items.csv, which all languages share, and one CSV per language."""
-    folder = registry.PROMPTS / "statements"
+    folder = registry.path("statements")
     head = folder / "items.csv"
     texts = sorted(path for path in folder.glob("*.csv") if path != head)
     source = f"builtin@{packs.file_hash(head, *texts)}"

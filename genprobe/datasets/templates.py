@@ -23,8 +23,7 @@ from genprobe.records import JSON, Statement, digest
 from genprobe.resources import packs, registry
 from genprobe.resources.packs import SLOT
 
-FOLDER = registry.PROMPTS / "templates"
-DOMAINS = FOLDER / "domains.toml"
+DOMAINS = registry.path("templates", "domains.toml")
 _FIELDS = ("id", "entity", "text", "prototypical", "counter")  # of a built-in template
 # Column -> the names it may have in a file (lower case, `_` between words): ours, then those in
 # Aqbileq's tables (Appendices A, F, G).
@@ -111,7 +110,7 @@ def _slug(name: str, table: str, notes: Notes, number: int) -> str:
 
 
 def _builtin() -> list[Statement]:
-    paths = sorted(p for p in FOLDER.glob("*.toml") if p != DOMAINS)
+    paths = sorted(p for p in registry.files("templates") if p != DOMAINS)
     return [template for path in paths for template in read(path)]
 
 

@@ -90,7 +90,7 @@ def load_rubric(name: str) -> Rubric:
     Raises InputError if it is unknown or malformed.
     """
     registry.check("rubrics", name)
-    return read_rubric(registry.PROMPTS / "rubrics" / f"{name}.toml")
+    return read_rubric(registry.path("rubrics", f"{name}.toml"))
 
 
 def read_rubric(path: Path) -> Rubric:

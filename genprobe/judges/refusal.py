@@ -412,7 +412,7 @@ def _groups(code: str) -> list[tuple[str, tuple[str, ...]]]:
 
     In a group with a full stop, a phrase counts beside the same phrase of another group.
     """
-    own = read_words(registry.PROMPTS / "refusal" / f"{code}.toml")
+    own = read_words(registry.path("refusal", f"{code}.toml"))
     language = packs.load_language(code)
     groups = [(group, own.pop(group)) for group in ("answers", "refuses")]
     groups += [(group, language.words[group]) for group in ("refusal", *_SENTENCES, *_ANSWERS)]

@@ -93,7 +93,7 @@ def _plain(word: str) -> str:
 @functools.cache
 def load(lang: str) -> tuple[Articles, ...]:
     """Read the articles of a language; none if it has no file, or no article."""
-    path = registry.PROMPTS / FOLDER / f"{lang}.toml"
+    path = registry.path(FOLDER, f"{lang}.toml")
     return read(packs.read_toml(path), path) if path.is_file() else ()
 
 

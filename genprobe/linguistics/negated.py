@@ -77,7 +77,7 @@ def alike(word: str, other: str) -> bool:
 @functools.cache
 def load(lang: str) -> Words | None:
     """Read the negations of a language, or of a mixture (`kk-x-ru`: both); None if it has none."""
-    found = [registry.PROMPTS / FOLDER / f"{code}.toml" for code in lang.split("-x-")]
+    found = [registry.path(FOLDER, f"{code}.toml") for code in lang.split("-x-")]
     return _read(found) if all(path.is_file() for path in found) else None
 
 

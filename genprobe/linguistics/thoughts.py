@@ -68,7 +68,7 @@ def _any(texts: list[str]) -> str:
 @functools.cache
 def _shapes() -> _Shapes:
     """Compile the forms in `prompts/thoughts.toml`. Raises InputError if it is malformed."""
-    path = registry.PROMPTS / "thoughts.toml"
+    path = registry.path("thoughts.toml")
     row = packs.read_toml(path)
     try:
         pairs = {str(k).lower(): str(v).lower() for k, v in row["tags"].items()}

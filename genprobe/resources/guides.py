@@ -99,14 +99,14 @@ def direction(lang: str) -> str:
 def load(lang: str = ENGLISH) -> Guide:
     """Read the guide of a language; the English one if it has none. InputError if malformed."""
     known = registry.names(FOLDER)
-    return read(registry.PROMPTS / FOLDER / f"{lang if lang in known else ENGLISH}.toml")
+    return read(registry.path(FOLDER, f"{lang if lang in known else ENGLISH}.toml"))
 
 
 def read(path: Path) -> Guide:
     """Read and check a guide. Raises InputError if it is malformed."""
     try:
         row = packs.read_toml(path)
-        english = row if path.stem == ENGLISH else packs.read_toml(path.with_stem(ENGLISH))
+        english = row if path.stem == ENGLISH else packs.read_toml(registry.beside(path, ENGLISH))
         return _guide(row, english, path)
     except (KeyError, TypeError, AttributeError, IndexError) as error:
         raise InputError(f"{path}: something is missing or not a text ({error})") from None
@@ -157,7 +157,7 @@ def answer(question: str, text: str) -> str | None:
 
 @functools.cache
 def _known() -> dict[str, dict[str, str]]:
-    return _meanings(list(map(load, registry.names(FOLDER))), registry.PROMPTS / FOLDER)
+    return _meanings(list(map(load, registry.names(FOLDER))), registry.path(FOLDER))
 
 
 def _meanings(guides: Sequence[Guide], path: Path) -> dict[str, dict[str, str]]:

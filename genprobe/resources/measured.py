@@ -13,7 +13,7 @@ from genprobe.statistics import wilson
 
 @functools.cache
 def _table() -> dict[str, Any]:
-    file = registry.PROMPTS / "measured.toml"
+    file = registry.path("measured.toml")
     return packs.read_toml(file) if file.is_file() else {}  # a user's copy of prompts/ may lack it
 
 

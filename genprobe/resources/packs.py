@@ -12,7 +12,7 @@ import difflib
 import functools
 import hashlib
 import re
-from collections.abc import Mapping
+from collections.abc import Iterable, Mapping
 from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
@@ -171,7 +171,7 @@ def language_hash(code: str) -> str:
 
 def _language_file(code: str) -> Path:
     place = CHOSEN if tier(code) == "chosen" else "languages"  # words that somebody added win
-    return registry.folder(place) / f"{code}.toml"
+    return registry.path(place, f"{code}.toml")
 
 
 def tier(code: str) -> str:
@@ -247,7 +247,7 @@ def read_language(path: Path) -> Language:
 
 def load_neighbours() -> dict[str, dict[str, tuple[str, ...]]]:
     """Read the [text] groups of languages without a file of their own that replies may be in."""
-    path = registry.PROMPTS / "neighbours.toml"
+    path = registry.path("neighbours.toml")
     row, groups = read_toml(path), WORD_GROUPS["text"]
     for code in row:
         no_more(table(row, code, path), set(groups), path, f"{code}.")
@@ -256,7 +256,7 @@ def load_neighbours() -> dict[str, dict[str, tuple[str, ...]]]:
 
 def load_slots() -> tuple[str, ...]:
     """Read the words for an open slot in templates, in all languages: `prompts/slots.toml`."""
-    path = registry.PROMPTS / "slots.toml"
+    path = registry.path("slots.toml")
     row = read_toml(path)
     no_more(row, {"words"}, path)
     return strings(row, "words", path)
@@ -265,7 +265,7 @@ def load_slots() -> tuple[str, ...]:
 @functools.cache
 def load_mixed() -> dict[str, str]:
     """Read the names of language mixtures, with their BCP 47 codes: `prompts/mixed.toml`."""
-    path = registry.PROMPTS / "mixed.toml"
+    path = registry.path("mixed.toml")
     row = read_toml(path)
     names = {code: strings(table(row, code, path), "names", path) for code in row}
     return {_key(name): code for code, known in names.items() for name in (code, *known)}
@@ -463,11 +463,14 @@ def _wordings_hash(head: Path, path: Path) -> str:
 def load_pack(name: str = "yesno") -> Pack:
     """Load a pack, a folder of `prompts/`. Raises InputError if it is unknown or malformed."""
     registry.check("packs", name)
-    return read_pack(registry.PROMPTS / name)
+    return read_pack(registry.path(name), registry.files(name))
 
 
-def read_pack(folder: Path) -> Pack:
-    """Read and check the folder of a pack. Raises InputError that says what is wrong."""
+def read_pack(folder: Path, files: Iterable[Path] | None = None) -> Pack:
+    """Read and check the folder of a pack. Raises InputError that says what is wrong.
+
+    files: its wordings, one a language, which may stand elsewhere; by default those of the folder.
+    """
     head = folder / "pack.toml"
     row = read_toml(head)
     no_more(row, {"title", "version", "citation", "system", "slot", "probes", "wordings"}, head)
@@ -475,8 +478,8 @@ def read_pack(folder: Path) -> Pack:
     if not probes:
         raise InputError(f"{head}: no [probes.<name>]")
     panel = table(row, "wordings", head)
-    paths = [path for path in sorted(folder.glob("*.toml")) if path != head]
-    rows = {path.stem: (read_toml(path), path) for path in paths}
+    paths = sorted(files or folder.glob("*.toml"), key=lambda path: path.stem)
+    rows = {path.stem: (read_toml(path), path) for path in paths if path.name != head.name}
     hashes = {}
     for code, (row_l, path) in rows.items():
         version = string(row_l, "version", path, "")
@@ -536,7 +539,7 @@ def _inherited(
     row: dict[str, Any], code: str, probes: Mapping[str, Probe], path: Path
 ) -> dict[str, Any]:
     """Fill what the table of a language leaves out, its answer words from the pack `yesno`."""
-    shipped = registry.PROMPTS / "yesno" / f"{code}.toml"
+    shipped = registry.path("yesno", f"{code}.toml")
     words = read_toml(shipped) if "answers" not in row and shipped.is_file() else {}
     found = {key: words[key] for key in ("answers", "forms") if key in words}
     found |= {"source": path.name, "review": "the user's own"} | row
@@ -618,7 +621,7 @@ def closed_probes() -> dict[str, Probe]:
     """
     found: dict[str, Probe] = {}
     for pack in registry.names("packs"):
-        head = registry.PROMPTS / pack / "pack.toml"
+        head = registry.path(pack, "pack.toml")
         for name, row in table(read_toml(head), "probes", head).items():
             one = _probe(name, row, head)
             if one.when and _way(found.setdefault(name, one)) != _way(one):

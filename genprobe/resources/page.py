@@ -147,7 +147,7 @@ def _phrases() -> tuple[dict[str, str], list[tuple[str, re.Pattern[str]]]]:
 def load(code: str) -> Words:
     """Load the words of a language. Raises InputError if there are none, or they are malformed."""
     registry.check(FAMILY, code)
-    return read(registry.folder(FAMILY) / f"{code}.toml")
+    return read(registry.path(FAMILY, f"{code}.toml"))
 
 
 def read(path: Path) -> Words:
@@ -169,7 +169,7 @@ def read(path: Path) -> Words:
         terms.append(Term(key, name, text, packs.strings(of, "forms", path)))
     made = Words(path.stem, packs.string(row, "review", path), texts, tuple(terms))
     if path.stem != ENGLISH:
-        for fault in _faults(made, read(path.with_name(f"{ENGLISH}.toml"))):
+        for fault in _faults(made, read(registry.beside(path, ENGLISH))):
             raise InputError(f"{path}: {fault}")
     return made
 

@@ -168,7 +168,7 @@ def facets(vary: Vary, wording: str, order: str, persona: str, lang: str) -> dic
 @functools.cache
 def personas(lang: str) -> dict[str, str]:
     """Read the personas of a language: name -> system prompt. InputError if there are none."""
-    path = registry.PROMPTS / "personas" / f"{lang}.toml"
+    path = registry.path("personas", f"{lang}.toml")
     if not path.is_file():
         raise InputError(
             f"no personas in {lang!r} (prompts/personas); there are some in "
@@ -185,7 +185,7 @@ def read_personas(path: Path) -> dict[str, str]:
         string(row, key, path)
     found = table(row, "personas", path)
     texts = {name: string(found, name, path) for name in found}
-    known = read_toml(registry.PROMPTS / "personas" / "en.toml")["personas"]
+    known = read_toml(registry.path("personas", "en.toml"))["personas"]
     if texts.keys() != known.keys() or len(set(texts.values())) < len(texts):
         raise InputError(f"{path}: [personas] must have {', '.join(known)}, each with its own text")
     return texts
@@ -201,15 +201,14 @@ def load(pack: str, lang: str) -> Panel:
     """Read the panel of a pack in a language. InputError if it is missing or malformed."""
     from genprobe.resources.packs import load_pack
 
-    folder = registry.PROMPTS / pack / FOLDER
-    known = sorted(path.stem for path in folder.glob("*.toml"))
+    known = sorted(path.stem for path in registry.files(f"{pack}/{FOLDER}"))
     if lang not in known:
         have = f"; there are some in {', '.join(known)}" if known else ""
         raise InputError(
             f"the pack {pack!r} has no further wordings in {lang!r}{have}; "
             "leave --wordings out, or write a panel (docs/wordings.md)"
         )
-    return read(folder / f"{lang}.toml", load_pack(pack))
+    return read(registry.path(pack, FOLDER, f"{lang}.toml"), load_pack(pack))
 
 
 def read(path: Path, pack: Pack) -> Panel:
@@ -308,8 +307,8 @@ def persona_hashes(langs: Iterable[str], vary: Vary) -> dict[str, str]:
     """Return the hashes of files of personas, if personas vary: `<language>/personas` -> hash."""
     if vary.personas == NOBODY:
         return {}
-    place = registry.PROMPTS / "personas"
-    return {f"{lang}/personas": file_hash(place / f"{lang}.toml") for lang in langs}
+    files = {lang: registry.path("personas", f"{lang}.toml") for lang in langs}
+    return {f"{lang}/personas": file_hash(file) for lang, file in files.items()}
 
 
 def put_in(lang: str, instruct: str) -> str:

@@ -1,6 +1,8 @@
 """Find languages, packs, classifiers, engines, judges and metrics by file name.
 
-To add one, add a file to its folder; no other file changes.
+To add one, add a file to its folder; no other file changes. What is not part of genprobe stands in
+folders of one's own (`--with FOLDER`, `GENPROBE_PATH`: `judges/NAME.py`, `prompts/languages/…`), or
+comes with an installed package: an entry point of the group `genprobe.judges` names a module.
 """
 
 from __future__ import annotations
@@ -26,8 +28,13 @@ _SHIPPED = _HERE / "prompts" if (_HERE / "prompts").is_dir() else _HERE.parent /
 PROMPTS = Path(os.environ.get("GENPROBE_PROMPTS") or _SHIPPED)
 CLASSIFIERS = _SHIPPED.parent / "classifiers"
 
+# Folders with members of one's own, as in PATH; `genprobe --with FOLDER` adds one.
+WITH = "GENPROBE_PATH"
+_FOLDERS = "genprobe.folders"  # entry points: packages that are such folders
+
 # Families of modules -> their subpackages.
 MODULES = {
+    "commands": "commands",
     "engines": "engines",
     "figures": "report.figures",
     "judges": "judges",
@@ -56,21 +63,95 @@ def listed(given: object, what: str = "names") -> tuple[str, ...]:
 
 
 def names(family: str) -> list[str]:
-    """Return the sorted names of a family: `languages`, `packs`, `classifiers`, `engines`, …"""
-    if family not in (*MODULES, "classifiers"):
-        prompts()
+    """Return the sorted names of a family: `languages`, `packs`, `classifiers`, `engines`, …
+
+    Raises InputError for a member of one's own that has the name of another.
+    """
     if family in MODULES:
-        return sorted(p.stem for p in _HERE.joinpath(*MODULES[family].split(".")).glob("[a-z]*.py"))
+        return sorted({p.stem for p in files(family)} | _entries(family).keys())
+    if family != "classifiers":
+        prompts()
     if family == "packs":
-        return sorted(p.parent.name for p in PROMPTS.glob("*/pack.toml"))
-    if family == "classifiers":
-        return sorted(p.stem for p in CLASSIFIERS.glob("*.toml"))
-    return sorted(p.stem for p in folder(family).glob("*.toml"))
+        return sorted(p.parent.name for p in files("packs", "*/pack.toml"))
+    return sorted(p.stem for p in files(family))
 
 
-def folder(family: str) -> Path:
-    """Return the folder of a family of prompts: the user's, or else the one that is shipped."""
-    return PROMPTS / family if (PROMPTS / family).is_dir() else _SHIPPED / family
+def path(*parts: str) -> Path:
+    """Return the place of a file or folder of prompts: ours, or else the one that a user added."""
+    ours = (PROMPTS if (PROMPTS / parts[0]).exists() else _SHIPPED).joinpath(*parts)
+    theirs = () if ours.exists() else (root.joinpath("prompts", *parts) for root in added())
+    return next(filter(Path.exists, theirs), ours)
+
+
+def beside(file: Path, name: str) -> Path:
+    """Return the file of another name in the same folder, or else ours of the same family."""
+    there = file.with_stem(name)
+    return there if there.is_file() else path(file.parent.name, there.name)
+
+
+def files(family: str, pattern: str = "") -> list[Path]:
+    """Return the files of a family, ours and those that a user added.
+
+    family: one of MODULES, `classifiers`, `packs`, or a folder of prompts (`yesno/wordings`).
+    pattern: which files, from the family's folder; by default `NAME.py` or `NAME.toml`.
+    Raises InputError if one that a user added has the place of another.
+    """
+    if family in MODULES:
+        ours, place = _HERE.joinpath(*MODULES[family].split(".")), family
+        pattern = pattern or "[a-z]*.py"
+    elif family == "classifiers":
+        ours, place = CLASSIFIERS, family
+    elif family == "packs":
+        ours, place = PROMPTS, "prompts"
+    else:
+        there = (PROMPTS / family).is_dir()  # the user's copy may lack a family
+        ours, place = (PROMPTS if there else _SHIPPED) / family, f"prompts/{family}"
+    found: dict[Path, Path] = {}
+    for root in (ours, *(one / place for one in added())):
+        for file in sorted(root.glob(pattern or "*.toml")):
+            other = found.setdefault(file.relative_to(root), file)
+            if other is not file:
+                raise InputError(f"{file}: there is one of this name ({other}); rename yours")
+    return list(found.values())
+
+
+def added() -> tuple[Path, ...]:
+    """Return the folders of one's own, and those of installed packages (`genprobe.folders`).
+
+    Raises InputError for one that is no folder, or adds nothing.
+    """
+    return _added(os.environ.get(WITH, ""))
+
+
+@functools.cache
+def _added(listed: str) -> tuple[Path, ...]:
+    packages = (
+        importlib.util.find_spec(one.value) for one in metadata.entry_points(group=_FOLDERS)
+    )
+    named = [one for one in dict.fromkeys(listed.split(os.pathsep)) if one]
+    named += [one for spec in packages if spec for one in spec.submodule_search_locations or ()]
+    roots = tuple(Path(one).resolve() for one in named)
+    places = (*MODULES, "prompts", "classifiers")
+    for root in roots:
+        if not root.is_dir():
+            raise InputError(f"{root}: no folder (--with, {WITH})")
+        if not any((root / one).is_dir() for one in places):
+            raise InputError(f"{root}: adds nothing; name its folders {', '.join(places)}")
+    return roots
+
+
+@functools.cache
+def _entries(family: str) -> dict[str, str]:
+    """Return the modules that installed packages add to a family: name -> module."""
+    found: dict[str, str] = {}
+    ours = {one.stem for one in files(family)}
+    for one in metadata.entry_points(group=f"genprobe.{family}"):
+        if one.name in ours or found.setdefault(one.name, one.value) != one.value:
+            raise InputError(
+                f"{one.value}: adds {one.name!r} to the {family}, which have one of this name; "
+                "rename its entry point, or remove the package"
+            )
+    return found
 
 
 def prompts() -> Path:
@@ -89,7 +170,18 @@ def module(family: str, name: str) -> ModuleType:
     check(family, name)
     what = f"the {_ONE.get(family, family.removesuffix('s'))} {name}"
     with need_models(what, name if name in _extras() else "models"):
-        return importlib.import_module(f"genprobe.{MODULES[family]}.{name}")
+        return importlib.import_module(_place(family, name))
+
+
+def _place(family: str, name: str) -> str:
+    """Return the full name of a module of a family, which Python can import from now on."""
+    if name in (entries := _entries(family)):
+        return entries[name]
+    package = f"genprobe.{MODULES[family]}"
+    if added():
+        places = importlib.import_module(package).__path__
+        places += [one for root in added() if (one := str(root / family)) not in places]
+    return f"{package}.{name}"
 
 
 @functools.cache
@@ -103,7 +195,7 @@ def _extras() -> Sequence[str]:
 def about(family: str, name: str) -> str:
     """Return the first line of the docstring of a module of a family, without importing it."""
     check(family, name)
-    found = importlib.util.find_spec(f"genprobe.{MODULES[family]}.{name}")
+    found = importlib.util.find_spec(_place(family, name))
     source = found.loader.get_source(found.name) if found else ""  # type: ignore[union-attr]
     return (ast.get_docstring(ast.parse(source)) or "").split("\n")[0]
 

@@ -286,7 +286,8 @@ def run(name: str, folder: str | Path | None = None) -> Found:
             f"{name} needs {', '.join(file.name for file in needed)}; name its folder in --from "
             f"(published at {needed[0].where})"
         )
-    printed, own = Printed(PUBLISHED / f"{name}.toml"), Folder(path)
+    there = Path(str(module.__file__)).parent / PUBLISHED.name  # beside the study's module
+    printed, own = Printed(there / f"{name}.toml"), Folder(path)
     cells: Iterable[Cell] = module.cells(own, printed)
     found = list(cells)
     return Found(printed.title, printed.source, found, own.present, own.absent, printed.faults)

@@ -78,7 +78,7 @@ class Card:
     def weights(self) -> Path:
         """The file of weights beside the card. Raises InputError for a link of a stranger's."""
         path = self.path.with_name(self.model)
-        if self.path.parent != registry.CLASSIFIERS:
+        if self.path not in registry.files("classifiers"):
             door.need_own_file(path)
         return path
 
@@ -158,7 +158,7 @@ def load(name: str) -> Card:
     if name.endswith(".toml"):
         return read_card(Path(name))
     registry.check("classifiers", name)
-    return read_card(registry.CLASSIFIERS / f"{name}.toml")
+    return read_card(next(one for one in registry.files("classifiers") if one.stem == name))
 
 
 def read_card(path: Path) -> Card:

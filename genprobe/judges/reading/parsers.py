@@ -83,7 +83,7 @@ class Shades2025:
     needs: tuple[str, ...] = ("response",)
 
     def __init__(self) -> None:
-        path = registry.PROMPTS / "parsers" / "shades2025.toml"
+        path = registry.path("parsers", "shades2025.toml")
         row = packs.read_toml(path)
         self.words = [
             (answer, word)
