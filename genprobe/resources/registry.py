@@ -126,7 +126,7 @@ def added() -> tuple[Path, ...]:
 @functools.cache
 def _added(listed: str) -> tuple[Path, ...]:
     packages = (
-        importlib.util.find_spec(one.value) for one in metadata.entry_points(group=_FOLDERS)
+        importlib.util.find_spec(one.value) for one in _installed() if one.group == _FOLDERS
     )
     named = [one for one in dict.fromkeys(listed.split(os.pathsep)) if one]
     named += [one for spec in packages if spec for one in spec.submodule_search_locations or ()]
@@ -140,12 +140,21 @@ def _added(listed: str) -> tuple[Path, ...]:
     return roots
 
 
+@functools.cache  # looking through all packages takes 20 ms
+def _installed() -> list[metadata.EntryPoint]:
+    every = metadata.entry_points()
+    groups = [one for one in every.groups if one.startswith("genprobe.")]
+    return [one for group in groups for one in every.select(group=group)]
+
+
 @functools.cache
 def _entries(family: str) -> dict[str, str]:
     """Return the modules that installed packages add to a family: name -> module."""
     found: dict[str, str] = {}
     ours = {one.stem for one in files(family)}
-    for one in metadata.entry_points(group=f"genprobe.{family}"):
+    for one in _installed():
+        if one.group != f"genprobe.{family}":
+            continue
         if one.name in ours or found.setdefault(one.name, one.value) != one.value:
             raise InputError(
                 f"{one.value}: adds {one.name!r} to the {family}, which have one of this name; "
