@@ -194,10 +194,10 @@ def test_nothing_is_asked_of_the_network(page):
 
 def shown(found: Page, score: Score) -> bool:
     """Whether the list of all figures has this score, in its cell, with all that it carries."""
-    line = tables.Line(score)
+    line = tables.Figure(score)
     cell = {tables.label(k, v, {}).text for k, v in score.by.items()}
-    value = f"{line.figure.text} {line.unit}".strip() if score.value is not None else "–"
-    rest = [value, line.figure.interval, f"{score.n:,}", line.figure.why, line.figure.between]
+    value = f"{line.text} {line.unit}".strip() if score.value is not None else "–"
+    rest = [value, line.interval, f"{score.n:,}", line.why, line.between]
     return any(
         row[0] == score.metric and cell <= set(row[1].split(" · ")) and row[2:] == rest
         for row in found.rows

@@ -10,7 +10,7 @@ import math
 import tempfile
 from collections.abc import Callable, Collection, Iterator, Mapping, Sequence
 from pathlib import Path
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING
 
 from genprobe import files, metrics, tasks
 from genprobe.errors import Caution, InputError, RunError
@@ -385,6 +385,8 @@ def _of_run(run: Run, texts: bool) -> Side:
 
 def _of_table(source: Table, note: Note) -> Iterator[Side]:
     """Yield the models of a table, in its order."""
+    import pandas as pd
+
     from genprobe.outcomes import table
 
     rows, _ = answered(source)
@@ -396,7 +398,8 @@ def _of_table(source: Table, note: Note) -> Iterator[Side]:
             own = f"{source}, " + every["statement"]
             every["statement"] = every["statement"].mask(table.unnamed(rows), own)
         if "sample" in every:  # a number, whatever the file made of it
-            every["sample"] = every["sample"].map(_whole_number).astype(object)
+            told = [int(c) if isinstance(c, str) and c.isdecimal() else c for c in every["sample"]]
+            every["sample"] = pd.Series(told, every.index, dtype=object)
         parts = list(_models(every))
     except InputError as error:
         raise about(source, error) from None
@@ -410,10 +413,6 @@ def _of_table(source: Table, note: Note) -> Iterator[Side]:
             signer(source, None, "", judges),
             {"yesno": reader} if reader else {},
         )
-
-
-def _whole_number(cell: Any) -> Any:
-    return int(cell) if isinstance(cell, str) and cell.isdecimal() else cell
 
 
 def _same(outcomes: pd.DataFrame) -> pd.DataFrame:

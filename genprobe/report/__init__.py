@@ -141,7 +141,7 @@ def render(
             paper=methods.markdown(
                 methods.paragraph(runs, finding.notes), methods.main_scores(runs)
             ),
-            figures=[tables.Line(score) for score in scores],
+            figures=[tables.Figure(score) for score in scores],
             definitions=words.definitions([s.metric for s in scores if s.metric not in ("a", "b")]),
             redact=bool(redact),
             replies=replies,

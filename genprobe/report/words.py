@@ -413,21 +413,14 @@ def share(score: Score) -> str:
 
 
 def cautions(sources: Sequence[Source]) -> dict[str, list[str]]:
-    """Say why the figures of a run need care: name of the run -> sentences."""
-    return _by_name(sources, _cautions)
-
-
-def _by_name(
-    sources: Sequence[Source], told: Callable[[Source], Iterator[str]]
-) -> dict[str, list[str]]:
-    """Collect sentences by the name of the run.
+    """Say why the figures of a run need care: name of the run -> sentences.
 
     Runs of one model by different commands share a name; a sentence that is true of several is
     said once.
     """
     lines: dict[str, dict[str, None]] = {}
     for source in sources:
-        lines.setdefault(source.name, {}).update(dict.fromkeys(told(source)))
+        lines.setdefault(source.name, {}).update(dict.fromkeys(_cautions(source)))
     return {name: list(of) for name, of in lines.items() if of}
 
 
