@@ -23,14 +23,14 @@ COMPOSED = {
         *("first_look", "harm", "harm_models", "missing_care", "not_endorsed", "no_script"),
         *("left_out_scorers", "cut_replies", "cut_thoughts", "cut_care", "cut_rank_care"),
         *("this_judge", "this_classifier", "few_templates", "few_replies", "sides_care"),
-        *("sides_second_care", "judge_care", "judge_here_care", "turned_most_care"),
+        *("sides_second_care", "judge_care", "judge_here_care", "turned_most_care", "show_read"),
     )
 }
 # Texts that may be as in English: without words, or the same word in some language.
 SAME = {
     "finding.left_out", "page.details", "phrases.signature", "phrases.signatures", "phrases.points",
     "phrases.template", "phrases.by", "phrases.page", "browser.sentiment", "browser.question",
-    "browser.persona", "phrases.no", "phrases.rate", "phrases.quote", "phrases.holm",
+    "browser.persona", "phrases.no", "phrases.neutral", "phrases.rate", "phrases.quote", "phrases.holm",
 }  # fmt: skip
 
 
@@ -103,7 +103,7 @@ def test_a_phrase_without_words_stays_english_and_says_so(tmp_path):
 def test_slots_hold_names_and_phrases_and_take_no_other_sentence():
     words = page.load("de")
     assert words.phrase("Stories, by domain") == "Geschichten (Bereich)"
-    assert words.phrase("Templates of a") == "Vorlagen von a"
+    assert words.phrase("Templates of a") == "Vorlagen von \u2068a\u2069"
     assert words.phrase("Nobody knows. It was made, by chance") is None
     assert words.phrase("from here to there") is None
     told = words.phrase(
@@ -140,7 +140,11 @@ def test_a_file_that_lacks_a_word_or_a_slot_is_refused(tmp_path, old, new, messa
 def test_from_right_to_left_each_name_keeps_its_direction():
     told = page.load("fa")("finding.left_out", models="llama-3", n="5", planned="9")
     assert told.count("\u2068") == told.count("\u2069") == 3
-    assert "\u2068" not in page.load("kk")("finding.left_out", models="m", n="5", planned="9")
+    told = page.load("kk")("finding.left_out", models="m", n="5", planned="9")
+    assert told.count("\u2068") == 1 and "\u2068m\u2069" in told  # the name alone
+    fill = speech.environment(page.load("kk")).from_string("{{ t|marked }} {{ t|bare }}")
+    shown = fill.render(t=told)
+    assert '<bdi translate="no">m</bdi>' in shown and "\u2068" not in shown
 
 
 def test_the_glossary_is_one_in_terminal_and_page():

@@ -113,8 +113,8 @@ def test_a_workbook_asks_in_the_raters_language_and_offers_its_words(tmp_path):
     run(*given, tmp_path / "r.csv", "--reader-lang", "ru", "-q")
     assert "Первое предложение" in (tmp_path / "r-1.csv").read_text("utf-8-sig")
     assert "ПРЕДУПРЕЖДЕНИЕ" in (tmp_path / "r-instructions.txt").read_text("utf-8-sig")
-    told = run(*given, tmp_path / "d.csv", "--reader-lang", "de", code=2)
-    assert "unknown language of sheets 'de'" in told
+    told = run(*given, tmp_path / "d.csv", "--reader-lang", "it", code=2)
+    assert "unknown language of sheets 'it'" in told
     assert "name it .xlsx or .csv" in run(*given, tmp_path / "d.jsonl", code=2)
 
 

@@ -106,6 +106,7 @@ def render(
     scores = _scores([*main, *behind])
     cautions = words.cautions(runs)
     facts = [words.fact(run) for run in runs]
+    told = local.finding(said, runs, sections, whole, finding) if said.translated else finding
     replies, styles, scripts = _inlined(runs, salt, said)
     if said.translated:
         styles.append(speech.style(said))
@@ -115,9 +116,7 @@ def render(
         .render(
             t=said,
             english=english,
-            finding=local.finding(said, runs, sections, whole, finding)
-            if said.translated
-            else finding,
+            finding=told,
             native=native,
             name_of=language_name,
             direction=sources.direction,
@@ -139,7 +138,9 @@ def render(
             losses=[(run.title, run.status, run.failures) for run in runs],
             signatures=words.signatures(scores, bool(redact)),
             paper=methods.markdown(
-                methods.paragraph(runs, finding.notes), methods.main_scores(runs)
+                methods.paragraph(runs, told.notes, said),
+                methods.main_scores(runs),
+                said.phrase("Signature") or "",
             ),
             figures=[tables.Figure(score) for score in scores],
             definitions=words.definitions([s.metric for s in scores if s.metric not in ("a", "b")]),

@@ -6,11 +6,11 @@ The sentences are patterns of prompts/page/, filled with the same figures as the
 
 from __future__ import annotations
 
-from collections.abc import Iterator, Sequence
+from collections.abc import Iterable, Iterator, Sequence
 from typing import TYPE_CHECKING
 
 from genprobe import metrics
-from genprobe.records import Score
+from genprobe.records import JSON, Score
 from genprobe.render import findings
 from genprobe.render.findings import OTHERS, Difference, Finding, Line, measure_of
 from genprobe.render.grid import number
@@ -61,8 +61,9 @@ def finding(
     why = [f"{line}." for of in made.why.values() for line in of]
     lines += [Line((words.phrase(text) or text).rstrip(".")) for text in (*barred, *why)]
     lines = list({line.text: line for line in lines}.values()) or [Line(words("page.report"))]
-    tests = max((d.tests for d in found), default=1)
-    how = words("finding.sure", n=tests) if found else words("finding.sure_one")
+    tests = max((d.tests for d in every), default=1)
+    how = words(f"finding.{'sure' if any(d.reach for d in every) else 'unsure'}", n=tests)
+    how = how if every else words("finding.sure_one")
     notes = {"asked": _asked(words, sources), "sure": how, "left_out": _left_out(words, sources)}
     notes["checked"] = _checked(words, sources)
     return Finding(
@@ -83,7 +84,7 @@ def _told(words: Words, of: str) -> bool:
 
 def _between(words: Words, found: Difference) -> Line:
     name = measure(words, found.of)
-    name += "".join(f" ({label(value)})" for k, value in found.about.items() if k != "decode")
+    name += "".join(f" ({_said(words, v)})" for k, v in found.about.items() if k != "decode")
     silent = [n for n, s in zip(found.names, (found.a, found.b), strict=True) if s.value is None]
     if silent:
         return Line(words("finding.nothing", measure=name, who=", ".join(map(clean, silent))))
@@ -131,7 +132,12 @@ def _place(words: Words, column: str, value: str) -> str:
     if column == "lang" and value != OTHERS:
         return native(value)
     text = {"original": "stereotype"}.get(value, label(value)) if column == "role" else label(value)
-    return words.phrase(text) or text
+    return _said(words, text)
+
+
+def _said(words: Words, value: JSON) -> str:
+    text = label(value)
+    return words.phrase(text) or words.isolated(text)
 
 
 def _turned(words: Words, source: Source) -> Iterator[Line]:
@@ -156,7 +162,7 @@ def _alone(words: Words, source: Source, rates: Sequence[Score]) -> Iterator[Lin
     mine = [s for s in rates_of(source, rates) if measure_of(str(s.by["rate"])) == name]
     for score in mine or source.score([name], [], first_reading(source)):
         about = {k: v for k, v in score.by.items() if k not in ("run", "rate", "decode")}
-        of = measure(words, name) + "".join(f" ({label(value)})" for value in about.values())
+        of = measure(words, name) + "".join(f" ({_said(words, v)})" for v in about.values())
         if score.value is None:
             yield Line(words("finding.nothing", measure=of, who=source.name))
             continue
@@ -166,10 +172,15 @@ def _alone(words: Words, source: Source, rates: Sequence[Score]) -> Iterator[Lin
         yield Line(line + _corrected(words, bool(mine)), note)
 
 
+def _languages(codes: Iterable[str]) -> str:
+    """Name languages in themselves, each apart, as they run in different directions."""
+    return ", ".join(f"\u2068{native(code)}\u2069" for code in codes)
+
+
 def _asked(words: Words, sources: Sequence[Source]) -> str:
     told: dict[tuple[str, int], list[str]] = {}
     for source in sources:
-        languages = ", ".join(map(native, source.languages))
+        languages = _languages(source.languages)
         told.setdefault((languages, source.status["answered"]), []).append(source.name)
     return " ".join(
         words("finding.asked", models=", ".join(names), languages=languages, n=f"{n:,}")
@@ -194,5 +205,5 @@ def _checked(words: Words, sources: Sequence[Source]) -> str:
         lines.append(words("finding.unread", models=", ".join(none)))
     codes = {code for found in english.awaiting(sources).values() for code in found}
     if codes:
-        lines.append(words("finding.native", languages=", ".join(map(native, sorted(codes)))))
+        lines.append(words("finding.native", languages=_languages(sorted(codes))))
     return " ".join(lines)

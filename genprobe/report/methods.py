@@ -23,16 +23,16 @@ from genprobe.render.grid import titled
 from genprobe.render.latex import breakable, comments, short, slug, tex
 from genprobe.report import words
 from genprobe.report.sources import Source, first_reading, without_folders
+from genprobe.resources.page import ENGLISH, Words, load
 from genprobe.runs.run import OTHERS
+from genprobe.statistics import ALPHA
 from genprobe.text.display import clean
 
-# Beginnings of `Metric.method` -> the interval in words, with its source.
+# Beginnings of `Metric.method`, which prompts/page/ has in words -> their sources.
 _INTERVALS = {
-    "anchored": "shares: a Bayesian bootstrap of statements with anchors at both ends of the scale "
-    "(Rubin 1981; Gaffke 2005)",
-    "bootstrap": "means: a bootstrap of statements, expanded for their number (Hesterberg 2015)",
-    "twoway": "figures over wordings: a two-way bootstrap of statements and wordings "
-    "(Owen and Eckles 2012)",
+    "anchored": "Rubin 1981; Gaffke 2005",
+    "bootstrap": "Hesterberg 2015",
+    "twoway": "Owen and Eckles 2012",
 }
 
 
@@ -46,34 +46,41 @@ def main_scores(sources: Sequence[Source], by: Sequence[str] = ()) -> list[Score
     return found
 
 
-def paragraph(sources: Sequence[Source], notes: Mapping[str, str]) -> list[str]:
+def paragraph(sources: Sequence[Source], notes: Mapping[str, str], said: Words) -> list[str]:
     """Write the methods of runs as sentences, without signatures.
 
-    notes: those of the page's finding (`first.finding`).
+    notes: those of the page's finding (`first.finding`, `local.finding`). said: its language.
     """
-    told = words.told([words.fact(source) for source in sources])
+    facts = [words.fact(source) for source in sources]
     lines = [
         f"{joined(names)} {'was' if len(names) == 1 else 'were each'} {text}"
-        for names, text in told
+        for names, text in words.told([] if said.translated else facts)
     ]
+    for fact in facts if said.translated else ():
+        told = (f"{said.phrase(name) or name}: {value}" for name, value in fact.asked)
+        lines.append(f"{fact.title}: {'; '.join(told)}.")
     packs = {pack.id: pack for pack in map(words.cited, sources) if pack}
     for pack in packs.values():
         if pack.citation:
-            lines.append(f"The wordings ({pack.id}) are those of {pack.citation}.")
-    lines += _readers(sources)
+            lines.append(said("methods.wordings", pack=pack.id, citation=pack.citation))
+    lines += _readers(sources, said)
     measures = [find(name) for name in dict.fromkeys(s.metric for s in main_scores(sources))]
-    lines += [f"The main measure is {titled(one.name)}." for one in measures]
-    kinds = [t for m, t in _INTERVALS.items() if any(one.method.startswith(m) for one in measures)]
+    for one in measures:
+        name = f"{one.name}: {said.measure(one.name)}" if said.translated else titled(one.name)
+        lines.append(said("methods.main", measure=name))
+    kinds = [m for m in _INTERVALS if any(one.method.startswith(m) for one in measures)]
     if kinds:
-        lines.append(f"Intervals are of 95 %; {'; '.join(kinds)}.")
-    for name in ("How sure", "Left out", "Checked"):
+        how = (said(f"methods.{kind}", sources=_INTERVALS[kind]) for kind in kinds)
+        lines.append(said("methods.intervals", measure="; ".join(how)))
+    for name in (said(f"notes.{key}") for key in ("sure", "left_out", "checked")):
         if text := notes.get(name):
             text = text.replace("Holm's correction", "Holm's correction (Holm 1979)")
+            text += " (Holm 1979)" if said.translated and f"{ALPHA:g}" in text else ""
             lines.append(f"{name}: {text}")
-    return [clean(line) for line in lines]
+    return [clean(re.sub("[\u2068\u2069]", "", line)) for line in lines]
 
 
-def _readers(sources: Sequence[Source]) -> Iterator[str]:
+def _readers(sources: Sequence[Source], said: Words) -> Iterator[str]:
     """Yield who read the replies: rules, a language model, or whoever labelled the data."""
     found: dict[str, set[str]] = {"given": set(), "llm": set(), "rules": set()}
     for name, sign in (pair for s in sources for pair in s.judges.items()):
@@ -86,15 +93,13 @@ def _readers(sources: Sequence[Source]) -> Iterator[str]:
             found["llm" if name.startswith(f"{kind}-") else "given"].add(f"{name} ({sign})")
     given, llm, rules = (joined(sorted(one)) for one in found.values())
     if given:
-        yield f"Labels came with the data, and were not read by genprobe: {given}."
+        yield said("methods.given", names=given)
     if llm:
-        yield f"Replies were read by a language model: {llm}."
-    if rules:
-        read = f"Read by the rules of genprobe {__version__}"
-        if given or llm:
-            yield f"{read}: {rules}."
-        else:
-            yield f"Replies were r{read[1:]}, unclear ones set apart."
+        yield said("methods.model", names=llm)
+    if rules and (given or llm):
+        yield said("methods.also", version=__version__, names=rules)
+    elif rules:
+        yield said("methods.rules", version=__version__)
 
 
 def references(sentences: Sequence[str]) -> list[str]:
@@ -108,11 +113,11 @@ def references(sentences: Sequence[str]) -> list[str]:
     return found
 
 
-def markdown(sentences: Sequence[str], scores: Sequence[Score]) -> str:
-    """Write the paragraph in Markdown, with references and whole signatures."""
+def markdown(sentences: Sequence[str], scores: Sequence[Score], sign: str = "Signature") -> str:
+    """Write the paragraph in Markdown, with references and whole signatures, that `sign` names."""
     signatures = dict.fromkeys(clean(score.signature).replace("`", "?") for score in scores)
     listed = [marked(one) for one in references(sentences)]
-    listed += [f"Signature: `{text}`" for text in signatures]
+    listed += [f"{sign}: `{text}`" for text in signatures]
     return "\n".join([" ".join(map(marked, sentences)), "", *(f"- {one}" for one in listed), ""])
 
 
@@ -132,7 +137,7 @@ def write(folder: Path, sources: Sequence[Source], notes: Mapping[str, str]) -> 
     The other arguments are those of `paragraph`.
     """
     scores = main_scores(sources, ["lang"])
-    sentences = paragraph(sources, notes)
+    sentences = paragraph(sources, notes, load(ENGLISH))
     texts = {"methods.md": markdown(sentences, scores), "methods.tex": latex(sentences, scores)}
     for name in dict.fromkeys(score.metric for score in scores):
         mine = [score for score in scores if score.metric == name]

@@ -53,10 +53,10 @@
     document.getElementById("from").focus();
   });
 
-  // What a measure is, on hover: said once in the page, where it is not in English.
-  for (const link of document.querySelectorAll("th a[href^='#m-']:not([title])")) {
-    const told = document.getElementById(link.hash.slice(1))?.querySelector("dd");
-    if (told) link.title = told.textContent;
+  // What a measure is, on hover: said once in the page.
+  for (const link of document.querySelectorAll("th a[href^='#m-']")) {
+    const told = document.getElementById(link.hash.slice(1));
+    if (told) link.title = (told.querySelector("dd, summary span") ?? told).textContent.replace(/; $/, "");
   }
 
   // For printing, open all <details>, except those behind a warning that the reader has not opened.

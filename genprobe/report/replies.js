@@ -382,7 +382,7 @@
 
       const labels = element("p", "r-labels");
       for (const key of ["answer", "sentiment", "side"]) {
-        const value = at(key, row);
+        const value = label(key, row);
         if (value === null) continue;
         const chip = element("bdi", "r-label");
         append(chip, value);
@@ -395,11 +395,11 @@
 
       const facts = element("dl", "r-facts");
       fact(facts, "Rule", at("rule", row));
-      fact(facts, "Kind", at("kind", row));
+      fact(facts, "Kind", label("kind", row));
       const end = redact ? 0 : at("place", row)[1];
       if (!end || end > Math.min(length(row), FARTHEST)) fact(facts, "Rests on", at("evidence", row));
       fact(facts, "Reply language", label("reply_language", row));
-      fact(facts, "Left out of", at("left_out", row), "r-left");
+      fact(facts, "Left out of", label("left_out", row), "r-left");
       for (const [title, values] of data.numbers) fact(facts, title, values[row]?.toFixed(3));
       if (col("role")?.values.length > 1) fact(facts, "Statement", label("role", row));
       fact(facts, "Bias type", at("bias_type", row));
@@ -590,29 +590,29 @@
   // --- the button that opens the browser
 
   const button = part("open");
-  const tell = (text) => {
-    part("message").textContent = text;
+  const tell = (what) => {
+    part("message").textContent = part("message").dataset[what];
   };
   if (typeof DecompressionStream === "undefined") {
-    tell("This browser is too old to unpack the replies (it lacks DecompressionStream, which all have since 2023); 'genprobe score RUN --export FILE.csv' writes them.");
+    tell("old");
     return;
   }
   button.hidden = false;
   const linked = () => {
     if (!location.hash.startsWith("#replies?") || part("gate").hidden) return;
-    tell("The link leads to a part of them, which the button opens.");
+    tell("linked");
     section.scrollIntoView();
   };
   linked();
   addEventListener("hashchange", linked);
   button.addEventListener("click", async () => {
     button.disabled = true;
-    tell("Unpacking …");
+    tell("unpacking");
     try {
       start(await unpack());
-    } catch (error) {
+    } catch {
       button.disabled = false;
-      tell(`The replies could not be unpacked (${error.name}): the page is damaged or cut off. 'genprobe score RUN --export FILE.csv' writes them.`);
+      tell("damaged");
       return;
     }
     part("gate").hidden = true;

@@ -29,7 +29,8 @@ from genprobe.outcomes.table import ANSWERS
 from genprobe.records import DECODES
 from genprobe.render.findings import READINGS
 from genprobe.report.sources import direction, hashed, salt, without_types
-from genprobe.resources.packs import language_name
+from genprobe.report.words import REASONS
+from genprobe.resources.packs import language_name, native
 from genprobe.resources.page import ENGLISH, Words, load
 from genprobe.text import strip_echo
 
@@ -75,6 +76,13 @@ _WORDS = {
     "role": {"original": "stereotype"},
     "reply_language": {"und": "cannot be told", "mixed": "several"},
     "thought_state": {"closed": "before the reply", "open": "cut off in it", "hidden": "not shown"},
+    "side": {
+        "for": "argues for",
+        "against": "argues against",
+        "both": "argues both ways",
+        "neither": "takes no side",
+        "refusal": "refuses",
+    },
 }
 # The order of the values of these columns; other values are ordered by name.
 _ORDER: Mapping[str, Sequence[str]] = {
@@ -85,6 +93,8 @@ _ORDER: Mapping[str, Sequence[str]] = {
     "role": ("original", "contrast"),
 }
 
+# Columns whose values are words of genprobe, and those of `_WORDS`.
+_SAID = ("answer", "sentiment", "kind", "usable", "refused", "conflict", "left_out")
 _LONG = {"reply": "cut", "thought": "cut_thought"}  # columns of long texts -> key of their cuts
 MOST = 20_000  # rows that a page shows; of more, a sample
 LONGEST = 20_000  # most characters of a reply or a thought in the page
@@ -122,7 +132,7 @@ def section(
     rows = rows.astype(object).where(rows.notna(), None)
     answered = int((rows["came"] == "yes").sum())
     words = words or load(ENGLISH)
-    payload = _payload(rows, list(kept), salted, asked)
+    payload = _payload(rows, list(kept), salted, asked, words)
     if words.translated:
         payload["words"] = words.browser()
     data, longest = _pack(payload, len(rows))
@@ -183,7 +193,9 @@ def _left_out(table: pd.DataFrame) -> pd.Series:
 # --- the payload
 
 
-def _payload(rows: pd.DataFrame, runs: Sequence[str], salt: str, asked: str) -> dict[str, Any]:
+def _payload(
+    rows: pd.DataFrame, runs: Sequence[str], salt: str, asked: str, words: Words
+) -> dict[str, Any]:
     """Make the data that replies.js reads.
 
     Its `columns` are: name -> the distinct `values` (None last), their `labels` if these differ
@@ -192,7 +204,7 @@ def _payload(rows: pd.DataFrame, runs: Sequence[str], salt: str, asked: str) -> 
     columns = {"run": _coded(rows["run"], runs)}
     for name in (*FACETS, *_FACTS):
         if name in rows and name != "run":
-            columns[name] = _column(name, rows[name])
+            columns[name] = _column(name, rows[name], words)
     items = list(zip(rows["lang"], rows["statement"], strict=True))
     columns["item"] = _coded(hashed(salt, *item) if salt else item[1] for item in items)
     payload: dict[str, Any] = {"n": len(rows), "redact": bool(salt)}
@@ -222,14 +234,17 @@ def _payload(rows: pd.DataFrame, runs: Sequence[str], salt: str, asked: str) -> 
     return payload
 
 
-def _column(name: str, cells: Iterable[Any]) -> dict[str, Any]:
+def _column(name: str, cells: Iterable[Any], words: Words) -> dict[str, Any]:
     """Return a column of labels for the payload, its values in the order of the filter's menu."""
     texts = [None if cell is None else _word(cell) for cell in cells]
     found = {text for text in texts if text is not None}
     names = _WORDS.get(name, {})
     if name in ("lang", "reply_language"):
-        names = {code: language_name(code) for code in found} | dict(names)
+        named = native if words.translated else language_name
+        names = {code: named(code) for code in found} | dict(names)
     labels = {text: names.get(text, text) for text in found}
+    if words.translated and (name in _WORDS or name in _SAID):
+        labels = {text: _said(words, name, said) for text, said in labels.items()}
     order = list(_ORDER.get(name, ()))
     if name == "probe":  # in the order of the packs
         order = list(dict.fromkeys(t for t in texts if t))
@@ -240,6 +255,17 @@ def _column(name: str, cells: Iterable[Any]) -> dict[str, Any]:
     if any(labels[text] != text for text in known):
         column["labels"] = [labels[text] for text in known]
     return column
+
+
+def _said(words: Words, name: str, label: str) -> str:
+    """Say a label in the reader's language, and why something was left out in a sentence."""
+    of, _, why = label.rpartition(": ")
+    if name in ("kind", "left_out"):
+        why, more, rest = why.partition(" (")
+        why = (words.phrase(REASONS.get(why, why)) or why) + more + rest
+    else:
+        why = words.phrase(why) or why
+    return f"{words.phrase(of) or of}: {why}" if of else why
 
 
 def _word(value: Any) -> str:

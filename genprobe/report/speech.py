@@ -24,8 +24,10 @@ def environment(words: Words) -> jinja2.Environment:
 
     Filters: `named` says a label of a table, `about` what a measure is. `said` puts an English
     phrase into the language; one without a translation is marked as English, and given a place, its
-    terms are explained there. `plain` is the same for attributes, without marks. `range` puts an
-    interval without words. `explained` is that of `explainer`.
+    terms are explained there. `plain` is the same for attributes, without marks. `name` says names
+    that are joined by commas, and `as_is` one that is no phrase: what has no translation is marked
+    as a name. `marked` does so with the names in a translated sentence, `bare` leaves them without.
+    `range` puts an interval without words. `explained` is that of `explainer`.
     """
     import jinja2
 
@@ -33,11 +35,19 @@ def environment(words: Words) -> jinja2.Environment:
 
     def plain(text: str) -> str:
         found = words.phrase(text)
-        return text if found is None else found
+        return text if found is None else _bare(words, found)
+
+    def as_is(name: str) -> str:
+        marked = words.translated and re.search("[A-Za-z]", name)
+        return Markup(_NAME).format(name) if marked else name
+
+    def name(text: str) -> Markup:
+        every = ((one, words.phrase(one)) for one in text.split(", "))
+        return Markup(", ").join(_marked(told) if told else as_is(one) for one, told in every)
 
     def said(text: str, place: str = "") -> str:
         if words.translated and (found := words.phrase(text)) is not None:
-            return found
+            return _marked(found)
         shown = explained(text, place) if place else text
         if not words.translated or not re.search("[a-z]", text):
             return shown
@@ -69,11 +79,32 @@ def environment(words: Words) -> jinja2.Environment:
         "said": said,
         "plain": plain,
         "range": lambda text: text.replace(" to ", between),
+        "bare": lambda text: _bare(words, text),
+        "marked": _marked,
+        "as_is": as_is,
+        "name": name,
         "named": named,
         "about": about,
     }
     made.filters |= filters
     return made
+
+
+_NAME = '<bdi translate="no">{}</bdi>'  # the same in every language
+
+
+def _marked(text: str) -> Markup:
+    """Write a text with the names in it, which `Words` isolates, marked as names."""
+
+    def name(found: re.Match[str]) -> str:
+        return _NAME.format(found[1]) if re.search("[A-Za-z]", found[1]) else found[0]
+
+    return Markup(re.sub("\u2068([^\u2068\u2069]*)\u2069", name, str(escape(text))))
+
+
+def _bare(words: Words, text: str) -> str:
+    """Leave out the signs that isolate names, where all runs from left to right."""
+    return text if words.direction == "rtl" else re.sub("[\u2068\u2069]", "", text)
 
 
 def style(words: Words) -> str:
@@ -115,6 +146,6 @@ def explainer(glossary: Words, forms: Words) -> Callable[..., Markup]:
             seen.add((place, key))
             return f'<button type="button" class="term" popovertarget="w-{key}">{found[0]}</button>'
 
-        return Markup(pattern.sub(button, str(escape(text))))
+        return Markup(pattern.sub(button, str(_marked(text))))
 
     return explained

@@ -17,7 +17,7 @@ from urllib.parse import urlencode
 from genprobe import metrics
 from genprobe.records import JSON, Score
 from genprobe.render import grid
-from genprobe.render.findings import READINGS, counted
+from genprobe.render.findings import READINGS
 from genprobe.resources.packs import language_name
 from genprobe.text import display
 from genprobe.text.display import LONGEST, clean
@@ -143,7 +143,6 @@ class Column:
     across: str  # the values of the columns that split the metric, in words
     axis: Axis | None
     unit: str
-    counted: str  # what n counts
     at: str = ""  # the values of the columns that split it, as a query of the replies
 
     @property
@@ -181,14 +180,6 @@ class Table:
     keys: Sequence[str] = ()
     link: str | None = None
     wide: bool = False
-
-    @property
-    def drawn(self) -> bool:
-        return any(column.axis for column in self.columns)
-
-    @property
-    def bounded(self) -> bool:
-        return any(f and f.bounds for row in self.rows for f in row.figures)
 
     @property
     def scores(self) -> list[Score]:
@@ -254,7 +245,7 @@ def table(
         ]
         found.append(Row(labels, figures, whole=is_whole))
     _span(found)
-    named = [heads.get(name, clean(name)) for name in left]
+    named = [heads.get(name, READINGS.get(name, clean(name))) for name in left]
     # Measures that compare two runs (`of`) share their replies, so only their rows say what is left
     # out.
     alone = [s for s in whole or scores if "of" not in s.by]
@@ -334,7 +325,6 @@ def _column(
         across=", ".join(words),
         axis=axis(metric, scores),
         unit=unit(metric),
-        counted=counted(metric),
         at=urlencode({n: v for n, v in zip(across, key[1:], strict=True) if v is not None}),
     )
 

@@ -9,7 +9,7 @@ from __future__ import annotations
 import functools
 import re
 from collections.abc import Callable, Iterator, Mapping, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from pathlib import Path
 
 from markupsafe import Markup, escape
@@ -23,7 +23,7 @@ from genprobe.outcomes import counted, sides, table
 from genprobe.records import Score
 from genprobe.render.findings import READINGS, joined, turned
 from genprobe.render.grid import number
-from genprobe.report.sources import Source, without_folders
+from genprobe.report.sources import Source, first_reading, without_folders
 from genprobe.report.tables import reasons
 from genprobe.resources import measured, packs, panel, registry
 from genprobe.resources.packs import Pack, language_name, native
@@ -447,7 +447,8 @@ def _cautions(source: Source) -> Iterator[str]:
     if "sentiment" in source.outcomes:
         for line in corrected.cautions(source.outcomes):
             yield f"{line[0].upper()}{line[1:]}."
-    for line in corrected.cannot_tell(source.score(list(corrected.TELLS), [])):
+    shares = source.score(list(corrected.TELLS), [], first_reading(source))
+    for line in corrected.cannot_tell([replace(s, by={}) for s in shares]):
         yield f"{line[0].upper()}{line[1:]}."
     told = [*sides.untold(source.outcomes)]
     if sides.COLUMN in source.outcomes:

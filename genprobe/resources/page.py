@@ -17,7 +17,7 @@ from genprobe.resources import packs, registry
 
 FAMILY = "page"
 ENGLISH = "en"
-_PARTS = ("page", "notes", "finding", "measures", "phrases", "browser")
+_PARTS = ("page", "notes", "finding", "measures", "methods", "phrases", "browser")
 # What each figure is, by the name of its metric; in English, the metric says it itself.
 METRICS = "metrics."
 # Keys of texts that stand in the page in English and are translated there: of the page, and of the
@@ -49,15 +49,24 @@ class Words:
     terms: tuple[Term, ...]
 
     def __call__(self, key: str, **slots: object) -> str:
-        """Return a text with its slots filled; from right to left, each keeps its own direction."""
-        if self.translated and self.direction == "rtl":
-            slots = {name: f"\u2068{value}\u2069" for name, value in slots.items()}
+        """Return a text with its slots filled: own words as `measure`, names and numbers as others.
+
+        Names are isolated, since they are in another language, and often in another direction.
+        """
+        if self.translated:
+            slots = {k: v if k == "measure" else self.isolated(v) for k, v in slots.items()}
         return self.texts[key].format(**slots)
+
+    def isolated(self, value: object) -> str:
+        """Put a name, and from right to left a number, between the signs that isolate it."""
+        text = str(value)
+        apart = self.direction == "rtl" or re.search("[A-Za-z]", text)
+        return f"\u2068{text}\u2069" if apart and "\u2068" not in text else text
 
     def phrase(self, text: str) -> str | None:
         """Translate an English text of the page; None where the language has no words for it.
 
-        What stands in a slot is translated, too, where there are words for it.
+        What stands in a slot is translated, too, where there are words for it; else it is a name.
         """
         if not self.translated:
             return text
@@ -67,12 +76,14 @@ class Words:
             return found
         for key, pattern in patterns:
             if key in self.texts and (parts := pattern.fullmatch(text)):
-                slots = {
-                    k: (v, self.phrase(v) or _tongues(v)) for k, v in parts.groupdict().items()
-                }
-                if slots.get("title", ("", ""))[1] is not None:  # a title is a phrase itself
-                    return self(key, **{name: new or old for name, (old, new) in slots.items()})
-        return None
+                slots = parts.groupdict()
+                told = {name: self.phrase(value) for name, value in slots.items()}
+                if slots.keys() >= {"name", "measure"}:
+                    told["measure"] = self.measure(slots["name"])
+                if told.get("title", "") is not None:  # a title is a phrase itself
+                    put = {name: new or self.isolated(slots[name]) for name, new in told.items()}
+                    return self.texts[key].format(**put)
+        return _tongues(text)
 
     def measure(self, name: str) -> str | None:
         """Say what a metric is; None where the language has no words for it.
