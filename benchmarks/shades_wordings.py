@@ -104,9 +104,14 @@ def taken_apart(part: pd.DataFrame) -> split.Components:
 
 def said(found: split.Components, effect: tuple[str, ...]) -> str:
     one = found[effect]
-    if one.negative:
+    if one.value < 0:
         return f"{one.value:+.3f}"
-    return f"{one.value:.3f} ({100 * found.share(one):.0f} %)"
+    return f"{one.value:.3f} ({share(found, one):.0f} %)"
+
+
+def share(found: split.Components, part: split.Component) -> float:
+    """Compute the share of the variance of one answer, in percent; 0 if it is negative."""
+    return 100 * max(0.0, part.value) / found.total
 
 
 def pooled(kept: pd.DataFrame) -> None:
@@ -120,7 +125,7 @@ def pooled(kept: pd.DataFrame) -> None:
     for part in found.parts:
         ends = "–" if part.low is None else f"{part.low:.4f} to {part.high:.4f}"
         print(
-            f"| {part.name} | {part.value:+.4f} | {ends} | {100 * found.share(part):.1f} % | "
+            f"| {part.name} | {part.value:+.4f} | {ends} | {share(found, part):.1f} % | "
             f"{part.levels} |"
         )
     print()

@@ -1,10 +1,12 @@
 """A table and the runs made of it have the same figures, in every form that a table can have."""
 
 import os
+import re
 
 import numpy as np
 import pandas as pd
 import pytest
+import random_tables
 from hypothesis import Phase, example, given, settings
 from hypothesis import strategies as st
 
@@ -142,3 +144,34 @@ def test_a_frame_of_polars_has_the_same_figures():
     rows = judged(replies(1))
     frame = polars.DataFrame(rows, infer_schema_length=None)
     same_in({"polars": frame}, rows, BY[0], COMPARED[1])
+
+
+# kind of a table -> measures of each way of counting that it has.
+OTHERS = {
+    "choices": ("accuracy", "bbq-bias", "ambiguous-bias", "unknown-chosen", "position-bias"),
+    "likelier": ("stereotype-chosen", "order-changes"),
+    "pairs": ("win-rate", "bpr", "mixing"),
+    "replies": ("argues-for", "thought-against-answer", "mixing-endorsed", "wrong-language"),
+}
+
+
+@pytest.mark.parametrize("kind", OTHERS)
+def test_other_tables_have_the_same_figures_and_signatures_in_every_form(tmp_path, kind):
+    """Choices, pairs, essays and thoughts; a signature names the file besides."""
+    table = random_tables.KINDS[kind](np.random.default_rng(5), 5 if kind != "pairs" else 12)
+    table = table.astype(object).where(table.notna(), None)
+    forms = {name: tmp_path / f"t.{name}" for name in ("csv", "jsonl", "parquet")}
+    table.to_csv(forms["csv"], index=False)
+    table.to_json(forms["jsonl"], orient="records", lines=True, double_precision=15)
+    table.to_parquet(forms["parquet"])
+    forms["pandas"] = table
+    forms["shuffled"] = table.sample(frac=1, random_state=1).to_dict("records")
+
+    def found(form):
+        scores = score(form, metrics=OTHERS[kind])
+        return figures(scores), {re.sub(r"\|(rows|file):\w+", "", one.signature) for one in scores}
+
+    whole = found(table.to_dict("records"))
+    assert {name for name, _ in whole[0]} == {*OTHERS[kind]}
+    for name, form in forms.items():
+        assert found(form) == whole, name

@@ -409,6 +409,34 @@ def test_the_interval_that_is_foreseen_is_the_one_that_comes():
     assert _points(1) == "nothing, of 1 statement"
 
 
+def test_contexts_that_are_never_pooled_are_foreseen_apart(tmp_path):
+    """Accuracy is of ambiguous or of disambiguated contexts: seven questions are two and five."""
+    rows = [
+        {
+            "id": f"q{n}",
+            "lang": "en",
+            "context": f"A nurse and a pilot met at noon, {n}.",
+            "question": "Who was late?",
+            "options": ["The nurse", "The pilot", "Not known"],
+            "label": 2 if n < 2 else 0,
+            "condition": "ambig" if n < 2 else "disambig",
+        }
+        for n in range(7)
+    ]
+    data = tmp_path / "items.jsonl"
+    data.write_text("".join(json.dumps(row) + "\n" for row in rows))
+    table = {
+        "models": {"control": {}},
+        "instruments": {"choices": {"data": str(data), "decodes": ["choice"]}},
+    }
+    told = genprobe.audit(table, out=tmp_path / "A", dry_run=True).forecast
+    shown = [line for line in told if "accuracy" in line]
+    assert [re.search(r"choices, (.*): .*\((\d) st", line).groups() for line in shown] == [
+        ("en ambig", "2"),
+        ("en disambig", "5"),
+    ]
+
+
 def test_other_settings_need_another_folder(done, tmp_path):
     file = tmp_path / "a.toml"
     file.write_text((done[0] / "a.toml").read_text().replace("limit = 6", "limit = 7"))
@@ -447,6 +475,26 @@ def test_recordings_that_changed_are_no_finished_cell(tmp_path):
     recorded(tmp_path, "a", datetime.date(2027, 1, 1), replies(60))
     with pytest.raises(genprobe.GenprobeError, match="holds a run with other settings"):
         genprobe.audit(given, out=tmp_path / "A")
+
+
+def test_a_folder_whose_weights_changed_is_another_model(tmp_path):
+    """A finished cell is not asked again, so nothing else would look at the folder."""
+    mine = tmp_path / "mine"
+    shutil.copytree(control.MODEL, mine)
+    table = {
+        "models": {"mine": {"id": str(mine)}},
+        "langs": ["en"],
+        "limit": 1,
+        "instruments": {"yesno": {"probes": ["agreement"], "decodes": ["choice"]}},
+    }
+    genprobe.audit(table, out=tmp_path / "A")
+    genprobe.audit(table, out=tmp_path / "A")  # as it was
+    config = mine / "config.json"
+    config.write_text(config.read_text() + " ")
+    with pytest.raises(genprobe.GenprobeError, match=r"mine-yesno: .*revision: \w{16} -> \w{16}"):
+        genprobe.audit(table, out=tmp_path / "A")
+    again = genprobe.audit(table, out=tmp_path / "B", against=tmp_path / "A")
+    assert [line for line in again.told if "other weights than in" in line], again.told
 
 
 @pytest.mark.slow
@@ -650,6 +698,18 @@ def test_a_series_that_did_not_move_says_how_much_is_open(three):
     assert re.search(r"; \d+ points either way are left open", found.output)
     with pytest.raises(genprobe.GenprobeError, match="two audits at least"):
         genprobe.audit_series(three / "v1")
+
+
+def test_what_is_wrong_with_a_series_names_its_audits(tmp_path):
+    folders = [tmp_path / name for name in ("first", "second")]
+    for folder in folders:
+        folder.mkdir()
+        cell = {"task": "yesno", "asked": {}, "statements": "", "model": "m", "instrument": "i"}
+        (folder / "audit.json").write_text(json.dumps({"cells": {f"m-{folder.name}": cell}}))
+    for given in (folders, folders[:1]):
+        with pytest.raises(genprobe.GenprobeError) as error:
+            genprobe.audit_series(given)
+        assert all(str(folder) in str(error.value) for folder in given)
 
 
 # --- a new file

@@ -2,6 +2,7 @@
 
 import json
 import os
+import re
 import shutil
 import subprocess
 import sys
@@ -785,8 +786,36 @@ def test_votes_of_doccano_and_potato(tmp_path):
     (tmp_path / "annotated_instances.jsonl").write_text(json.dumps(potato) + "\n")
     rows, votes, _ = exchange.read([tmp_path / "annotated_instances.jsonl"], "potato")
     assert rows == [] and votes == [
-        {"item": "p1", "rater": "cy", "question": "bias", "label": "yes"}
+        {"item": "p1", "rater": "cy", "question": "bias", "label": "yes", "shown": ""}
     ]
+
+
+@pytest.mark.parametrize(
+    ("tool", "suffix"), [("label-studio", "json"), ("doccano", "jsonl"), ("potato", "jsonl")]
+)
+def test_a_vote_counts_only_for_what_its_annotator_was_shown(tool, suffix, tmp_path):
+    source, votes = write(tmp_path / "p.csv", PAIRS), tmp_path / "v.csv"
+    tasks = tmp_path / f"t.{suffix}"
+    run("convert", source, "--to", tool, "-o", tasks, "-q")
+    exported = tasks.read_text()
+    lines = json.loads(exported) if suffix == "json" else map(json.loads, exported.splitlines())
+    answered = {"label_annotations": {"bias": {"yes": 1}}, "user_id": "ann", "label": ["yes"]}
+    value = {"from_name": "bias", "value": {"choices": ["yes"]}}
+    answered |= {"annotations": [{"completed_by": "ann", "result": [value]}]}
+    made = [line | answered for line in lines]
+    for line in made if tool == "potato" else ():  # it returns no rows
+        del line["genprobe_row"]
+    told = json.dumps(made) if suffix == "json" else "".join(json.dumps(one) + "\n" for one in made)
+    done = (tmp_path / f"ann.{suffix}", tmp_path / "back.csv")
+    done[0].write_text(told)
+    back = ("convert", done[0], "--from", tool, "--votes", votes, "-o", done[1], "-q")
+    run(*back)
+    keep = ("validate", "keep", source, "--votes", votes, "--rule", "1/1", "-q")
+    run(*keep, "-o", tmp_path / "k.csv")
+    assert len(list(read_rows(tmp_path / "k.csv"))) == 6
+    write(source, [row | {"text": f"{row['text']} Never."} for row in PAIRS])
+    assert "is not as annotators were shown it" in run(*keep, "-o", tmp_path / "no.csv", code=2)
+    assert re.search("not as (it was sent|annotators)", run(*back, "--source", source, code=2))
 
 
 def test_exports_of_another_kind(tmp_path):

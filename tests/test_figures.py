@@ -213,6 +213,20 @@ def test_tests_are_corrected_over_the_figure():
 
 
 @pytest.mark.slow
+def test_a_stratum_without_a_name_is_one():
+    """Values whose language is not known were in no test, and the figure said nothing of it."""
+    values = pd.DataFrame(
+        [
+            {"model": model, "lang": None, "statement": n, "value": n + 100.0 * (model == "b")}
+            for model in "ab"
+            for n in range(20)
+        ]
+    )
+    table = significance.pairwise(values, "model", ["lang"])
+    assert table["statistic"].tolist() == [1.0]
+
+
+@pytest.mark.slow
 def test_draws_leave_room_for_the_correction_over_the_figure(monkeypatch):
     monkeypatch.setattr(distributions, "TURNS", 9)
     values = pd.DataFrame(

@@ -179,7 +179,9 @@ def small(tmp_path, monkeypatch):
     published = tmp_path / "published"
     published.mkdir()
     (published / "rubia.toml").write_text(SMALL)
-    monkeypatch.setattr(reproduce, "PUBLISHED", published)
+    monkeypatch.setattr(
+        registry.module("reproduce", "rubia"), "__file__", str(tmp_path / "rubia.py")
+    )
     folder = tmp_path / "mine"
     folder.mkdir()
     return folder

@@ -168,6 +168,14 @@ def test_a_judge_that_labels_nothing_has_no_calibration_error():
     assert measuring.rows([nothing])[0][6] == "-"
 
 
+def test_the_calibration_error_counts_the_texts_that_it_is_of():
+    """A classifier of two classes has no probability for a neutral text."""
+    said = [models.Prediction("negative", 0.9, None, 0.1)] * 30
+    result = measuring.Result("two", "kk", said, ["negative"] * 20 + ["neutral"] * 10, 1.0)
+    found = {one.metric: one.n for one in measuring.figures(result, "stories", "ours")}
+    assert found["calibration error"] == 20 and found["macro F1"] == 30
+
+
 def test_classifiers_are_compared_on_the_languages_that_they_read(tmp_path):
     rows = tmp_path / "rows.jsonl"
     told = ("The harvest was lost and he wept.", "She won the prize and they danced.")

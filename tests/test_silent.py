@@ -27,7 +27,7 @@ from genprobe.curation import diversity
 from genprobe.datasets import choices, pairs, templates
 from genprobe.datasets import statements as statement_tables
 from genprobe.engines.openai import most_of_choice
-from genprobe.errors import Caution, InputError
+from genprobe.errors import Caution, InputError, RunError
 from genprobe.files import numbered_rows
 from genprobe.files.cells import Notes
 from genprobe.files.rows import Rows
@@ -1164,14 +1164,90 @@ def test_a_table_that_asked_in_other_words_is_not_signed_by_a_pack():
         assert all(("|pack_hashes:" in sign) == signed for sign in signatures), signatures
 
 
-def test_the_price_of_asking_again_and_of_a_second_reader_is_told():
+def test_asking_again_and_a_second_reader_are_in_the_sum_of_the_price():
     from genprobe.analysis import forecast
     from genprobe.engines import Options
 
     def told(**more):
-        ask = tasks.Ask(model="m", options=Options(base_url="http://localhost:9/v1"), **more)
-        return forecast._cost(forecast.price("1,2"), 100, 100, 4, ask, 0)
+        ask = tasks.Ask(
+            model="m",
+            langs=["en"],
+            probes=["agreement"],
+            limit=2,
+            options=Options(base_url="http://localhost:9/v1"),
+            **more,
+        )
+        lines = list(forecast.lines("yesno", ask, forecast.price("1,2")))
+        found = re.search(r"all +(\d+) +(\d+) +(\d+)", "\n".join(lines))
+        cost = next(re.search(r"at most ([\d.]+) in all", li) for li in lines if "cost:" in li)
+        return *map(int, found.groups()), float(cost[1]), "\n".join(lines)
 
-    assert "not clear" not in told() and "second reader" not in told()
-    assert "replies that are not clear are asked again" in told(ask_again=True)
-    assert "costs a second reader, too" in told(second_reader="x")
+    n, into, out, cost, said = told()
+    assert cost == pytest.approx((into + 2 * out) / 1e6, abs=1e-4)
+    assert "if no reply is clear" not in said
+    again = told(ask_again=True)
+    assert again[0] == 2 * n and again[1] > 2 * into and out < again[2] < 2 * out + 32 * n
+    read = told(second_reader="x")
+    assert read[0] == n * 5 and read[1] > 5 * into and read[2] > out  # two wordings in two orders
+    both = told(ask_again=True, second_reader="x")
+    assert [b - n for b, n in zip(both[:3], (n, into, out), strict=True)] == [
+        a + r - 2 * n for a, r, n in zip(again[:3], read[:3], (n, into, out), strict=True)
+    ]
+    assert both[3] == pytest.approx((both[1] + 2 * both[2]) / 1e6, abs=1e-4)
+    assert "at most, if no reply is clear" in both[4]
+
+
+def test_a_value_that_a_table_lacks_is_no_run_that_was_stopped():
+    from genprobe.report import words
+
+    rows = [{"item": f"i{n}", "model": "m", "pro": 2.0, "anti": 1.0 + n} for n in range(4)]
+    rows[0]["anti"] = None
+    told = {why: meaning for why, meaning, _ in words.reasons_of(score(rows, metrics="win-rate"))}
+    assert told["missing"] and "stopped" not in told["missing"], told
+
+
+def test_a_model_that_never_thinks_has_no_row_of_thoughts():
+    rows = [{k: v for k, v in row.items() if k != "answer"} for row in labelled("m")]
+    table, told = list(api.judge(rows)), []
+    assert {row["thought_state"] for row in table} == {"none"}
+    assert "thought-cut" not in {s.metric for s in score(table)}
+    with pytest.raises(InputError, match="nothing could be counted"):
+        score(table, metrics="thought-cut", note=told.append)
+    assert any("thought-cut has nothing to count" in line for line in told)
+    table[0]["thought_state"] = "open"
+    assert [s.n for s in score(table, metrics="thought-cut")] == [1]
+
+
+@pytest.mark.parametrize(
+    ("texts", "code"),
+    [
+        (("Ženy neumějí řídit.", "Muži neumějí řídit."), "cs"),
+        (("Әйелдер машину жүргізе алмайды.", "Ерлер машину жүргізе алмайды."), "kk-x-ru"),
+    ],
+)
+def test_czech_is_no_mixture_of_kazakh_and_russian(texts, code):
+    """`cs` is the code of Czech, and Aqbileq's word for code-switched."""
+    found, _ = pairs.load(Rows([{"lang": "cs", "pro": texts[0], "anti": texts[1]}], "rows"))
+    assert {one.lang for one in found} == {code}
+    row = {"lang": "cs", "context": texts[0], "question": texts[1], "options": ["A", "B"]}
+    found, _ = pairs.load(Rows([row], "rows"))
+    assert {one.lang for one in found} == {code}
+    stated = Rows([{"id": "s", "lang": "cs", "text": texts[0]}], "rows")
+    if code == "cs":  # no question is asked in Czech
+        with pytest.raises(InputError, match="unknown language 'cs'"):
+            statement_tables.load(stated)
+    else:
+        assert statement_tables.load(stated)[0][0].lang == code
+
+
+def test_what_a_shell_puts_beside_runs_is_left_out_and_told(tmp_path):
+    rows = [{k: v for k, v in row.items() if k != "answer"} for row in labelled("m")]
+    for name, part in (("one", rows[:3]), ("two", rows[3:])):
+        api.judge(part, out=tmp_path / name)
+    (tmp_path / "README.md").write_text("Runs.")
+    inside, told = sorted(tmp_path.iterdir()), []
+    shown = score(inside, metrics="yes", note=told.append)
+    assert [s.n for s in shown] == [3, 3]
+    assert [line for line in told if line.endswith("README.md: is no run, and left out")]
+    with pytest.raises(RunError, match="of one run together with `genprobe merge"):
+        compare(inside)

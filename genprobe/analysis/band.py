@@ -97,15 +97,12 @@ class Readings:
             self._found[by] = {
                 name: {
                     (score.metric, tuple(score.by.items())): score
-                    for score in metrics.score(table, _fitting(table), by, lambda _: "")
+                    for names in [[name for name in RATES if metrics.find(name).fits(table)]]
+                    for score in metrics.score(table, names, by, lambda _: "")
                 }
                 for name, table in self._tables.items()
             }
         return self._found[by]
-
-
-def _fitting(table: pd.DataFrame) -> list[str]:
-    return [name for name in RATES if metrics.find(name).fits(table)]
 
 
 def _tables(outcomes: pd.DataFrame, signature: str | None) -> Iterator[tuple[str, pd.DataFrame]]:

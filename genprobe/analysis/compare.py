@@ -75,7 +75,7 @@ def compare(
         )
     but = (*WHO, "seed") if test == "retest" else WHO
     texts = reviewed is not None or any(map(counted.is_text, (*by, *between)))
-    asked = _Asked.open(sources_of(first, others), but, texts, note)
+    asked = _Asked.open(sources_of(first, others), but, texts, metrics, by, between, note)
     _tell_copies(asked.of, note)
     for side in asked.of:
         for line in filter(None, (side.drawn_otherwise, *sides.untold(side.outcomes))):
@@ -83,16 +83,16 @@ def compare(
     if reviewed is not None:
         if test != "paired" or between or power is not None or metrics:
             raise InputError("--reviewed compares the rates of models that a review corrects")
-        return _corrected(asked, Path(reviewed), by, note)
+        return _corrected(asked, Path(reviewed))
     if test == "paired":
-        return _side_by_side(asked, metrics, by, between, power, note)
+        return _side_by_side(asked, power)
     if test == "retest":
-        return Scores(_retested(asked, metrics, by, note))
+        return Scores(_retested(asked))
     if test == "differences":
-        return Scores(_differences(asked, metrics, by, between))
+        return Scores(_differences(asked))
     if test == "components":
-        return Scores(_components(asked, metrics, by, between))
-    return _tested(asked, test, metrics, by, between, note)
+        return Scores(_components(asked))
+    return _tested(asked, test)
 
 
 def _tell_copies(of: Sequence[Side], note: Note) -> None:
@@ -109,29 +109,22 @@ def _tell_copies(of: Sequence[Side], note: Note) -> None:
             )
 
 
-def _side_by_side(
-    asked: _Asked,
-    metrics: Sequence[str],
-    by: Sequence[str],
-    between: Sequence[str],
-    power: float | None,
-    note: Note,
-) -> Scores:
+def _side_by_side(asked: _Asked, power: float | None) -> Scores:
     """Compare the other runs with the first, or the values of a column; or compute the power."""
     from genprobe.analysis import significance
 
-    column = between[0] if between else "model"
-    sides = asked.sides(column, note) if len(asked.of) > 1 or column != "model" else []
+    column = asked.between[0] if asked.between else "model"
+    sides = asked.sides(column) if len(asked.of) > 1 or column != "model" else []
     if power is not None:
-        return Scores(significance.corrected(_power(asked, sides, metrics, by, power, note)))
+        return Scores(significance.corrected(_power(asked, sides, power)))
     if not sides:
         raise InputError(
             f"{asked.of[0].name} is compared with nothing; give another run, or --between COLUMN"
         )
-    found = Scores(significance.corrected(_paired(sides, metrics, by, between, note)))
+    found = Scores(significance.corrected(_paired(asked, sides)))
     if column == "model":
-        found.rankings = _ranked(asked, metrics, by, note)
-        main = metrics or asked.of[0].ranked
+        found.rankings = _ranked(asked)
+        main = asked.metrics or asked.of[0].ranked
         found.finding = findings.compared(found, main, asked.reversed(), cut_short(asked.named()))
         for one in found.rankings:
             one["told"] += _tied(one, found)
@@ -155,7 +148,7 @@ def _tied(ranked: Mapping[str, Any], scores: Sequence[Score]) -> str:
     )
 
 
-def _corrected(asked: _Asked, table: Path, by: Sequence[str], note: Note) -> Scores:
+def _corrected(asked: _Asked, table: Path) -> Scores:
     """Compare every two runs by the rates that a review of all corrects, and rank the models.
 
     The ranking is of the first of the rates, over wordings like these if there is such a figure.
@@ -176,7 +169,7 @@ def _corrected(asked: _Asked, table: Path, by: Sequence[str], note: Note) -> Sco
         signs.append(sign)
     if len(sides) < 2:
         raise InputError(f"{asked.of[0].name} is compared with nothing; give another run")
-    found = corrected_rates.differences(sides, by)
+    found = corrected_rates.differences(sides, asked.by)
     scores = Scores(
         significance.corrected(
             dataclasses.replace(s, signature=asked.sign(signs[0](s.metric)))
@@ -188,12 +181,12 @@ def _corrected(asked: _Asked, table: Path, by: Sequence[str], note: Note) -> Sco
     decisive = significance.holm([one.p for one in found])
     if least < ALPHA / 10 and all(p is None or p >= ALPHA for p in decisive):
         tests = sum(p is not None for p in decisive)
-        note(
+        asked.note(
             f"the smallest of {tests} p-values is {least:.2g}, and none is below 5 % after the "
             "correction for all of them; compare fewer runs or cells"
         )
-    if why := cut_short(dict(zip(asked.names, asked.tables, strict=True))):
-        note(Caution(f"no ranking: {why}"))
+    if why := cut_short(asked.named()):
+        asked.note(Caution(f"no ranking: {why}"))
         return scores
     of, rates = str(found[0].by["of"]), {str(one.by["of"]): one.over for one in found}
     of = of + corrected_rates.LIKE if of + corrected_rates.LIKE in rates else of
@@ -201,14 +194,14 @@ def _corrected(asked: _Asked, table: Path, by: Sequence[str], note: Note) -> Sco
     cells: dict[tuple[Any, ...], list[tuple[corrected_rates.Difference, float | None]]] = {}
     for one, p in zip(found, decisive, strict=True):
         if one.by["of"] == of:
-            cells.setdefault(tuple(one.by[name] for name in by), []).append((one, p))
+            cells.setdefault(tuple(one.by[name] for name in asked.by), []).append((one, p))
     estimand = measures.ESTIMANDS[measures.OVER if over else measures.OWN]
     rankings = []
     for label, parts in cells.items():
         ranked = ranking.of_corrected(parts, asked.names)
         about = {
             "metric": f"{of}, corrected",
-            "by": dict(zip(by, label, strict=True)),
+            "by": dict(zip(asked.by, label, strict=True)),
             "told": ranked.told(),
         }
         about |= {"left_out": {}, "estimand": estimand}
@@ -218,52 +211,42 @@ def _corrected(asked: _Asked, table: Path, by: Sequence[str], note: Note) -> Sco
     return scores
 
 
-def _retested(asked: _Asked, metrics: Sequence[str], by: Sequence[str], note: Note) -> list[Score]:
+def _retested(asked: _Asked) -> list[Score]:
     from genprobe.analysis import reliability
 
     whose = [one.who[:1] if one.recorded else one.who for one in asked.of]
     models = dict.fromkeys(" ".join(filter(None, who)) for who in whose)
     if len(models) > 1:
-        note(Caution(f"--test retest: these are different models ({', '.join(models)})"))
-    tables = asked.named()
-    name = metrics[0] if metrics else main_measure(asked.tables, by, share=True)
-    return reliability.retest(tables, name, by, asked.sign)
+        asked.note(Caution(f"--test retest: these are different models ({', '.join(models)})"))
+    [name, *_] = asked.measures(*asked.tables, share=True)
+    return reliability.retest(asked.named(), name, asked.by, asked.sign)
 
 
-def _components(
-    asked: _Asked, metrics: Sequence[str], by: Sequence[str], between: Sequence[str]
-) -> list[Score]:
-    from genprobe.analysis import components, paired
+def _components(asked: _Asked) -> list[Score]:
+    from genprobe.analysis import components
 
     pooled = asked.pooled()
-    name = metrics[0] if metrics else main_measure([pooled], by, share=True)
-    apart = paired.apart(name, [pooled], (*between, *by))
-    return components.of_outcomes(pooled, name, [*apart, *by], between, asked.sign)
+    [name, *_] = asked.measures(pooled, share=True)
+    cells = asked.cells(name, [pooled], asked.between)
+    return components.of_outcomes(pooled, name, cells, asked.between, asked.sign)
 
 
-def _tested(
-    asked: _Asked,
-    test: str,
-    metrics: Sequence[str],
-    by: Sequence[str],
-    between: Sequence[str],
-    note: Note,
-) -> Scores:
+def _tested(asked: _Asked, test: str) -> Scores:
     """Run an analysis of variance, or the Kolmogorov-Smirnov test, over all runs together."""
     from genprobe import metrics as measures
-    from genprobe.analysis import distributions, paired, significance, variance
+    from genprobe.analysis import distributions, significance, variance
     from genprobe.statistics import resampled
 
     pooled = asked.pooled()
-    columns = list(between) or (list(variance.FACTORS) if test == "anova" else ["model"])
+    columns = list(asked.between) or (list(variance.FACTORS) if test == "anova" else ["model"])
     parts = []
-    for name in metrics or [main_measure([pooled], by)]:
-        cells = paired.apart(name, [pooled], (*columns, *by))
-        kept, left = significance.values(pooled, name, [*cells, *by], columns)
-        cells = [column for column in cells if kept[column].nunique() > 1]
+    for name in asked.measures(pooled):
+        cells = asked.cells(name, [pooled], columns)
+        kept, left = significance.values(pooled, name, cells, columns)
+        cells = [column for column in cells if column in asked.by or kept[column].nunique() > 1]
         if not len(kept):
             raise InputError(f"{name}: no value is left to compare; {significance.reasons(left)}")
-        parts.append((name, kept, [*cells, *by], left))
+        parts.append((name, kept, cells, left))
     tests = sum(_tests(test, kept, split, columns) for _, kept, split, _ in parts)
     how = variance.ANOVA if test == "anova" else distributions.KS
     draws = distributions.enough(tests)
@@ -271,7 +254,7 @@ def _tested(
     for name, kept, split, left in parts:
         signed = asked.sign(f"{name}/{measures.find(name).version}+{resampled(how, draws)}")
         if test == "anova":
-            scores += _anova(kept, name, split, columns, left, draws, signed, note)
+            scores += _anova(kept, name, split, columns, left, draws, signed, asked.note)
         else:
             scores += _ks(kept, name, split, columns, left, draws, signed)
     more = ("bonferroni", "holm") if test == "ks" else ("holm",)
@@ -285,14 +268,29 @@ _MAIN = ("bias-score", "endorsed", "negative-stories", "win-rate", "accuracy", "
 
 @dataclasses.dataclass(frozen=True)
 class _Asked:
-    """Models that were asked the same, with distinct names and their outcomes."""
+    """Models that were asked the same, with distinct names and their outcomes.
+
+    metrics, by, between, note: the arguments of `compare`.
+    """
 
     of: Sequence[Side]
     names: Sequence[str]
     tables: Sequence[pd.DataFrame]
+    metrics: Sequence[str]
+    by: Sequence[str]
+    between: Sequence[str]
+    note: Note
 
     @staticmethod
-    def open(given: object, but: Collection[str], texts: bool, note: Note) -> _Asked:
+    def open(
+        given: object,
+        but: Collection[str],
+        texts: bool,
+        metrics: Sequence[str],
+        by: Sequence[str],
+        between: Sequence[str],
+        note: Note,
+    ) -> _Asked:
         of = sides_of(given, note, texts)
         found = [one.run.folder.resolve() for one in of if one.run]
         if twice := [at for at in found if found.count(at) > 1]:
@@ -303,13 +301,26 @@ class _Asked:
                 note(Caution(line))
         for one in of:
             one.need_judges()
-        return _Asked(of, names_of(of), [one.outcomes for one in of])
+        tables = [one.outcomes for one in of]
+        return _Asked(of, names_of(of), tables, metrics, by, between, note)
 
     def sign(self, metric: str) -> str:
         return signed_by([one.sign for one in self.of])(metric)
 
     def named(self) -> dict[str, pd.DataFrame]:
         return dict(zip(self.names, self.tables, strict=True))
+
+    def measures(self, *tables: pd.DataFrame, share: bool = False) -> Sequence[str]:
+        """Return the metrics asked for, else the main one of the tables. share: only shares."""
+        return self.metrics or [main_measure(tables, self.by, share)]
+
+    def cells(
+        self, name: str, tables: Sequence[pd.DataFrame], but: Sequence[str] = ()
+    ) -> list[str]:
+        """Return the columns of the cells of a metric: those asked for, and its own (`apart`)."""
+        from genprobe.analysis import paired
+
+        return [*paired.apart(name, tables, (*but, *self.by)), *self.by]
 
     def reversed(self) -> list[Score]:
         """Return what each yes/no question finds endorsed, by model, language and question."""
@@ -330,7 +341,7 @@ class _Asked:
         named = zip(self.tables, self.names, strict=True)
         return pd.concat([t.assign(model=name) for t, name in named], ignore_index=True)
 
-    def sides(self, column: str, note: Note) -> list[_Sides]:
+    def sides(self, column: str) -> list[_Sides]:
         """Return the pairs to compare: each other run with the first, or values of a column."""
         from genprobe.analysis.significance import empty
 
@@ -345,7 +356,7 @@ class _Asked:
                 raise registry.unknown("column", column, [str(name) for name in outcomes.columns])
             if none := int(empty(outcomes[column]).sum()):
                 rows = f"{many(none, 'row')} without {column!r}"
-                note(Caution(f"{whole.name}: {rows}, compared with nothing and left out"))
+                self.note(Caution(f"{whole.name}: {rows}, compared with nothing and left out"))
             groups = outcomes[~empty(outcomes[column])].groupby(column, sort=True)
             parts = [(str(value), table, whole) for value, table in groups]
             if len(parts) < 2:
@@ -385,13 +396,7 @@ class _Sides:
         ]
 
 
-def _paired(
-    sides: Sequence[_Sides],
-    metrics: Sequence[str],
-    by: Sequence[str],
-    between: Sequence[str],
-    note: Note,
-) -> list[Score]:
+def _paired(asked: _Asked, sides: Sequence[_Sides]) -> list[Score]:
     from genprobe import metrics as measures
     from genprobe.analysis import distributions, paired
     from genprobe.statistics import resampled
@@ -399,12 +404,12 @@ def _paired(
     found = [
         (two, name, cell)
         for two in sides
-        for name in metrics or two.metrics(by)
-        for cell in paired.cells_of(*(two.one, two.other, name, by, two.column))
+        for name in asked.metrics or two.metrics(asked.by)
+        for cell in paired.cells_of(two.one, two.other, name, asked.by, two.column)
     ]
     several = sum(cell.both > 0 for _, _, cell in found)
     if not several:
-        what = f"two values of {between[0]}" if between else "both"
+        what = f"two values of {asked.between[0]}" if asked.between else "both"
         raise InputError(f"no unit counts for {what}; `--test ks` compares without pairs")
     scores = []
     draws = distributions.enough(several)
@@ -415,27 +420,23 @@ def _paired(
         sign = two.sign(f"{name}/{metric.version}-{metric.estimand}-{how}")
         scores += paired.scores([one], two.a, two.b, sign)
         for line in one.told():
-            note(Caution(f"{name}: {_where(cell.by)}{two.a}, {two.b}: {line}"))
+            asked.note(Caution(f"{name}: {_where(cell.by)}{two.a}, {two.b}: {line}"))
     return scores
 
 
-def _differences(
-    asked: _Asked, metrics: Sequence[str], by: Sequence[str], between: Sequence[str]
-) -> list[Score]:
+def _differences(asked: _Asked) -> list[Score]:
     """Compute the components of the difference of every other run and the first."""
-    from genprobe.analysis import components, paired
+    from genprobe.analysis import components
 
     if len(asked.of) < 2:
         raise InputError("--test differences needs at least two runs; give another")
-    scores = []
-    for name in metrics or [main_measure(asked.tables, by, share=True)]:
-        first, *others = zip(asked.names, asked.tables, strict=True)
-        cells = [*paired.apart(name, [first[1]], (*between, *by)), *by]
-        for other in others:
-            names = first[0], other[0]
-            tables = first[1], other[1]
-            found = components.of_differences(*tables, names, name, cells, between, asked.sign)
-            scores += found
+    scores, between = [], asked.between
+    (first, table), *others = zip(asked.names, asked.tables, strict=True)
+    for name in asked.measures(*asked.tables, share=True):
+        cells = asked.cells(name, [table], between)
+        for other, its in others:
+            of = (table, its, (first, other), name, cells, between)
+            scores += components.of_differences(*of, asked.sign)
     return scores
 
 
@@ -478,9 +479,7 @@ def _panel(tables: Iterable[pd.DataFrame]) -> bool:
     return all("wording" in table and table["wording"].nunique() >= COLUMNS for table in tables)
 
 
-def _ranked(
-    asked: _Asked, metrics: Sequence[str], by: Sequence[str], note: Note
-) -> list[dict[str, Any]]:
+def _ranked(asked: _Asked) -> list[dict[str, Any]]:
     """Rank the models by a metric in each cell, as rows of `ranking.Ranking.json`.
 
     Empty, with a note why, if they cannot be ranked.
@@ -490,15 +489,15 @@ def _ranked(
 
     tables = asked.named()
     if why := cut_short(tables):
-        note(Caution(f"no ranking: {why}"))
+        asked.note(Caution(f"no ranking: {why}"))
         return []
     try:
-        name, cells = ranked(tables, metrics[0] if metrics else "", by)
+        name, cells = ranked(tables, next(iter(asked.metrics), ""), asked.by)
     except InputError as error:
-        note(f"no ranking: {error}")
+        asked.note(f"no ranking: {error}")
         return []
     if not cells:
-        note("no ranking: fewer than two statements count for all models")
+        asked.note("no ranking: fewer than two statements count for all models")
     out = []
     for cell, one, left in cells:
         about = {"metric": name, "by": cell, "told": one.told(), "left_out": left}
@@ -509,20 +508,13 @@ def _ranked(
     return out
 
 
-def _power(
-    asked: _Asked,
-    sides: Sequence[_Sides],
-    metrics: Sequence[str],
-    by: Sequence[str],
-    points: float,
-    note: Note,
-) -> list[Score]:
+def _power(asked: _Asked, sides: Sequence[_Sides], points: float) -> list[Score]:
     """Compute the power of two sides from their difference, or of one run against a new model."""
     from genprobe import metrics as measures
     from genprobe.analysis import gaps, paired, power, significance
     from genprobe.statistics import BOOTSTRAP
 
-    names = metrics or [main_measure(asked.tables, by, share=True)]
+    names, note = asked.measures(*asked.tables, share=True), asked.note
     ids = {
         name: f"{name}/{metric.version}-{metric.estimand}-{BOOTSTRAP}+power3"
         for name in names
@@ -530,7 +522,7 @@ def _power(
     }
     scores = []
     for two, name in itertools.product(sides, names):
-        for cell in paired.cells_of(two.one, two.other, name, by, two.column):
+        for cell in paired.cells_of(two.one, two.other, name, asked.by, two.column):
             about = {"of": name, "a": two.a, "b": two.b, **cell.by}
             if not isinstance(cell, paired.Matched) or len(cell.wordings) > 1:
                 raise InputError(f"--power plans for a mean over units; {name} is none")
@@ -542,7 +534,7 @@ def _power(
                 found = power.power_paired(*gaps.as_one(own[own[:, [1, 3]].any(axis=1)]), points)
                 scores += significance.power_scores(found, about, two.sign(ids[name]))
     for name in names if not sides else ():
-        columns = [*paired.apart(name, asked.tables, by), *by]
+        columns = asked.cells(name, asked.tables)
         kept, left = significance.values(asked.tables[0], name, columns)
         if left:
             note(f"{name}: {significance.reasons(left)}, of {len(kept) + sum(left.values())}")

@@ -16,7 +16,6 @@ is recognised by its levels, and is an effect within them.
 from __future__ import annotations
 
 import itertools
-import math
 from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass
 from typing import TYPE_CHECKING, Any, NamedTuple
@@ -61,28 +60,19 @@ class Component:
         """Return the facets of the effect, joined by ×, or `residual`."""
         return " × ".join(self.effect) or "residual"
 
-    @property
-    def negative(self) -> bool:
-        """Return whether the estimate is below 0."""
-        return self.value < 0
-
 
 @dataclass(frozen=True)
 class Components:
     """Variance components of outcomes.
 
-    mean: of the outcomes. n: number of outcomes. levels: number of levels of each facet. alone:
-    facets with one level, which have no component. unknown: effects that cannot be separated
-    because of empty cells. complete: whether all cells have equally many outcomes.
+    n: number of outcomes. alone: facets with one level, which have no component. unknown: effects
+    that cannot be separated because of empty cells.
     """
 
-    mean: float
     n: int
-    levels: dict[str, int]
     parts: tuple[Component, ...]
     alone: tuple[str, ...]
     unknown: tuple[Effect, ...]
-    complete: bool
 
     def __getitem__(self, effect: Sequence[str]) -> Component:
         """Return the component of a set of facets, in any order; KeyError if there is none."""
@@ -96,10 +86,6 @@ class Components:
         """Return the variance of one outcome: the sum of the components, negative ones as 0."""
         return sum(max(0.0, part.value) for part in self.parts)
 
-    def share(self, part: Component) -> float:
-        """Return the share of the variance of one outcome due to an effect: 0 if negative."""
-        return max(0.0, part.value) / self.total if self.total else 0.0
-
 
 class _Groups(NamedTuple):
     """The outcomes grouped by the levels of a set of facets: numbers of groups and of pairs."""
@@ -109,22 +95,20 @@ class _Groups(NamedTuple):
     pairs: float
 
 
-def components(
-    values: Array, facets: Mapping[str, Sequence[Any] | Array], level: float = LEVEL
-) -> Components:
+def components(values: Array, facets: Mapping[str, Sequence[Any] | Array]) -> Components:
     """Estimate the variance components of outcomes over facets.
 
     values: (n,) outcomes, such as 0 and 1, or differences of them; none missing. facets: name ->
-    (n,) levels. Cells may be empty, and may hold several outcomes. level: of the intervals. These
-    are computed by the modified large-sample method (Ting et al. 1990, J. Statistical Computation
-    and Simulation 35:135; Burdick & Graybill 1992, ch. 3) from the mean squares that the components
+    (n,) levels. Cells may be empty, and may hold several outcomes. The intervals are computed by
+    the modified large-sample method (Ting et al. 1990, J. Statistical Computation and Simulation
+    35:135; Burdick & Graybill 1992, ch. 3) from the mean squares that the components
     imply; the method is meant for complete tables and is approximate for others. Raises InputError
     for fewer than two outcomes, more than `MOST_FACETS` facets, or no facet with two levels.
     """
     values = np.asarray(values, float)
     if len(facets) > MOST_FACETS:
         raise InputError(f"{len(facets)} facets; at most {MOST_FACETS} can be crossed")
-    codes, levels, alone = _coded(facets)
+    codes, alone = _coded(facets)
     if len(values) < 2 or not codes:
         raise InputError("components need at least two outcomes, and a facet with two levels")
     names = tuple(codes)
@@ -147,7 +131,7 @@ def components(
     sizes = [n / groups[e].groups for e in effects] + [1.0]
     keys: list[frozenset[str]] = [*effects, whole | {""}]
     degrees = np.array([*(freedom[e] for e in effects), freedom[None]])
-    bounds = _bounds(found, keys, sizes, degrees, level)
+    bounds = _bounds(found, keys, sizes, degrees)
     parts = [
         Component(
             effect=tuple(f for f in names if f in key) if i < len(effects) else RESIDUAL,
@@ -161,35 +145,29 @@ def components(
         if i not in unknown
     ]
     return Components(
-        mean=float(values.mean()),
         n=n,
-        levels=levels,
         parts=tuple(parts),
         alone=alone,
         unknown=tuple(tuple(f for f in names if f in keys[i]) for i in sorted(unknown)),
-        complete=n % groups[whole].groups == 0
-        and groups[whole].groups == math.prod(groups[frozenset((f,))].groups for f in names)
-        and groups[whole].pairs * 2 == n * (n / groups[whole].groups - 1),
     )
 
 
 def _coded(
     facets: Mapping[str, Sequence[Any] | Array],
-) -> tuple[dict[str, Array], dict[str, int], tuple[str, ...]]:
-    """Return levels as numbers from 0, the number of levels, and the facets with only one level."""
+) -> tuple[dict[str, Array], tuple[str, ...]]:
+    """Return levels as numbers from 0, and the facets with only one level."""
     import pandas as pd
 
-    codes, levels, alone = {}, {}, []
+    codes, alone = {}, []
     for name, labels in facets.items():
         at, known = pd.factorize(np.asarray(labels))
         if (at < 0).any():
             raise InputError(f"{(at < 0).sum()} outcomes have no {name!r}")
-        levels[name] = len(known)
         if len(known) > 1:
             codes[name] = at.astype(np.int64)
         else:
             alone.append(name)
-    return codes, levels, tuple(alone)
+    return codes, tuple(alone)
 
 
 def _grouped(values: Array, codes: Mapping[str, Array]) -> dict[frozenset[str], _Groups]:
@@ -269,7 +247,6 @@ def _bounds(
     keys: Sequence[frozenset[str]],
     sizes: Sequence[float],
     freedom: Array,
-    level: float,
 ) -> list[tuple[float | None, float | None]]:
     """Compute intervals of each component and the residual (last): modified large-sample method.
 
@@ -287,16 +264,16 @@ def _bounds(
             out.append((None, None))
             continue
         terms = weights[i][used] * squares[used]
-        below, over = _mls(terms, freedom[used], level)
+        below, over = _mls(terms, freedom[used])
         out.append((max(0.0, found[i] - below), max(0.0, found[i] + over)))
     return out
 
 
-def _mls(terms: Array, freedom: Array, level: float) -> tuple[float, float]:
+def _mls(terms: Array, freedom: Array) -> tuple[float, float]:
     """Return how far the interval of a sum of signed mean squares reaches below and above it."""
     from scipy import stats
 
-    tail = (1 - level) / 2
+    tail = (1 - LEVEL) / 2
     upper, lower = (stats.chi2.ppf(q, freedom) / freedom for q in (1 - tail, tail))
     g, h = 1 - 1 / upper, 1 / np.maximum(lower, 1e-12) - 1
     plus, minus = terms > 0, terms < 0

@@ -11,7 +11,7 @@ from typing import TYPE_CHECKING
 
 import numpy as np
 
-from genprobe.statistics import ALPHA, SAME, SEED, TURNS, Array, adjusted
+from genprobe.statistics import ALPHA, SAME, SEED, TURNS, Array
 
 if TYPE_CHECKING:
     import pandas as pd
@@ -21,54 +21,42 @@ _FURTHER = 100  # swaps with a larger distance, after which p is known well enou
 
 
 def pairwise_ks(
-    values: pd.DataFrame,
-    group: str,
-    value: str = "value",
-    cluster: str | None = "statement",
-    resamples: int | None = None,
-    seed: int = SEED,
+    values: pd.DataFrame, group: str, resamples: int | None = None, seed: int = SEED
 ) -> pd.DataFrame:
     """Test whether the values of every two groups have the same distribution (Kolmogorov-Smirnov).
 
-    Columns: a, b; n_a, n_b, mean_a, mean_b; statements (clusters of the two together); statistic,
-    the largest distance of the two distribution functions; p and, corrected over all pairs,
-    p_bonferroni and p_holm; p_independent, from scipy's `ks_2samp`, as published (SHADES G.1). Each
-    group's own values are compared, not a join of the two tables, which would repeat every value of
-    one for every value of the other.
+    values: columns `value`, `statement` and the named group. Returned columns: a, b; n_a, n_b,
+    mean_a, mean_b; statements (of the two together); statistic, the largest distance of the two
+    distribution functions; p; p_independent, from scipy's `ks_2samp`, as published (SHADES G.1).
+    Each group's own values are compared, not a join of the two tables, which would repeat every
+    value of one for every value of the other.
 
-    p resamples clusters. If a cluster has values in both groups (a statement under two models, in
-    two languages), all of them keep or swap groups together. Clusters that are in only one group
-    (statements of two bias types) are dealt out anew, with as many to each group as before. p is a
-    mid-p value: resamples with the same distance as the data count half, as in McNemar's test.
-    Without a cluster p is p_independent. resamples: the largest number; if None, enough for the
-    product of p and the number of pairs to fall below 5 %. Drawing stops once 100 distances are
-    larger (Besag & Clifford 1991, Biometrika 78:301). Groups are sorted by name; a single group
-    gives no rows.
+    p resamples statements. If one has values in both groups (under two models, in two languages),
+    all of them keep or swap groups together. Those that are in only one group (of two bias types)
+    are dealt out anew, with as many to each group as before. p is a mid-p value: resamples with the
+    same distance as the data count half, as in McNemar's test. resamples: the largest number; if
+    None, enough for the product of p and the number of pairs to fall below 5 %. Drawing stops once
+    100 distances are larger (Besag & Clifford 1991, Biometrika 78:301). Groups are sorted by name;
+    a single group gives no rows.
     """
     import pandas as pd
     from scipy.stats import ks_2samp
 
     columns = ["a", "b", "n_a", "n_b", "mean_a", "mean_b", "statements", "statistic", "p"]
-    columns += ["p_bonferroni", "p_holm", "p_independent"]
+    columns += ["p_independent"]
     sides = dict(list(values.groupby(group, sort=True, observed=True)))
     pairs = list(itertools.combinations(sides, 2))
     draws = resamples or enough(len(pairs))
     rows = []
     for one, other in pairs:
-        x, y = (sides[name][value].to_numpy(float) for name in (one, other))
+        x, y = (sides[name]["value"].to_numpy(float) for name in (one, other))
         plain = ks_2samp(x, y)
-        p, several = float(plain.pvalue), len(x) + len(y)
-        if cluster is not None:
-            names = [sides[name][cluster].to_numpy() for name in (one, other)]
-            unit = np.unique(np.concatenate(names), return_inverse=True)[1]
-            p, several = _ks_p(np.concatenate([x, y]), len(x), unit, draws, seed), unit.max() + 1
-        means = (float(x.mean()), float(y.mean()))
-        found = (len(x), len(y), *means, int(several), float(plain.statistic), p)
-        rows.append([one, other, *found, math.nan, math.nan, float(plain.pvalue)])
-    table = pd.DataFrame(rows, columns=columns)
-    for column, method in (("p_bonferroni", "bonferroni"), ("p_holm", "holm")):
-        table[column] = adjusted(table["p"], method) if len(rows) > 1 else table["p"]
-    return table
+        names = [sides[name]["statement"].to_numpy() for name in (one, other)]
+        unit = np.unique(np.concatenate(names), return_inverse=True)[1]
+        p = _ks_p(np.concatenate([x, y]), len(x), unit, draws, seed)
+        found = (len(x), len(y), float(x.mean()), float(y.mean()), int(unit.max()) + 1)
+        rows.append([one, other, *found, float(plain.statistic), p, float(plain.pvalue)])
+    return pd.DataFrame(rows, columns=columns)
 
 
 def enough(comparisons: int) -> int:

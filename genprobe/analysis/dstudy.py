@@ -12,7 +12,7 @@ import bisect
 import dataclasses
 import functools
 import itertools
-from collections.abc import Iterable, Iterator, Sequence
+from collections.abc import Iterable, Sequence
 from dataclasses import dataclass
 
 import numpy as np
@@ -151,13 +151,7 @@ def cheapest(
     for each number of wordings per statement and of samples; empty if no number of statements
     suffices, because there are too few wordings (see `wordings_for`).
     """
-    plans = list(_smallest(given, points, wordings, samples, most))
-    return sorted(plans, key=lambda p: (p.requests, p.each, p.samples))
-
-
-def _smallest(
-    given: Parts, points: float, wordings: int, samples: Sequence[int], most: int
-) -> Iterator[Plan]:
+    plans = []
     each = sorted({1, 2, max(1, wordings // 2), wordings})
     for k, r in itertools.product(each, samples if given.told else (1,)):
         if forecast(given, most, wordings, k, r) > 2 * points:
@@ -169,7 +163,8 @@ def _smallest(
                 low = middle
             else:
                 high = middle
-        yield Plan(high, wordings, k, r, forecast(given, high, wordings, k, r))
+        plans.append(Plan(high, wordings, k, r, forecast(given, high, wordings, k, r)))
+    return sorted(plans, key=lambda p: (p.requests, p.each, p.samples))
 
 
 def wordings_for(given: Parts, points: float, most: int = 200) -> int | None:

@@ -5,7 +5,6 @@ from __future__ import annotations
 import contextlib
 import dataclasses
 import math
-from collections import Counter
 from collections.abc import Callable, Iterator, Mapping, Sequence
 from types import SimpleNamespace
 from typing import TYPE_CHECKING, Any, NamedTuple
@@ -13,6 +12,7 @@ from typing import TYPE_CHECKING, Any, NamedTuple
 from genprobe.analysis import gaps
 from genprobe.engines import THINK_TOKENS
 from genprobe.errors import InputError
+from genprobe.judges.llm import Rubric, load_rubric
 from genprobe.records import Request, Statement
 from genprobe.resources import models
 from genprobe.runs.usage import usage
@@ -57,7 +57,8 @@ class Size(NamedTuple):
 
     items: what is asked about. requests: all of them, in order. cells: (language, question, decode)
     -> number of requests, tokens of their prompts, most tokens of their replies. most, room: most
-    tokens of a reply and of its thought. rule: how tokens are counted.
+    tokens of a reply and of its thought. rule: how tokens are counted. more: what may be asked
+    after that -> the same numbers, if every free reply is unclear.
     """
 
     items: Sequence[Statement]
@@ -66,6 +67,7 @@ class Size(NamedTuple):
     most: int
     room: int
     rule: str
+    more: Mapping[str, Sequence[int]]
 
     @property
     def total(self) -> list[int]:
@@ -73,14 +75,14 @@ class Size(NamedTuple):
         return [sum(column) for column in zip(*self.cells.values(), strict=True)]
 
     @property
-    def statements(self) -> dict[str, int]:
-        """Return how many statements are asked about in each language; a pair counts once."""
-        found = {(item.lang, item.pair or item.id) for item in self.items}
-        return dict(sorted(Counter(lang for lang, _ in found).items()))
+    def tokens(self) -> tuple[int, int]:
+        """Return the most tokens of all prompts and replies, also of those asked after the plan."""
+        into, out = zip(self.total[1:], *(row[1:] for row in self.more.values()), strict=True)
+        return sum(into), sum(out)
 
     def cost(self, price: Price) -> float:
         """Return what the run costs at most, if the model does not think by itself."""
-        return price.of(*self.total[1:])
+        return price.of(*self.tokens)
 
 
 def size(task: str, ask: Ask, asked: Asked | None = None) -> Size:
@@ -105,7 +107,35 @@ def size(task: str, ask: Ask, asked: Asked | None = None) -> Size:
         cell[0] += 1
         cell[1] += count(request)
         cell[2] += 0 if found.scores else _at_most(request, most + room, ask)
-    return Size(asked.items, requests, cells, most, room, rule)
+    more: dict[str, list[int]] = {}
+    free = [request for request in requests if request.decode == "free"]
+    if found.second and ask.ask_again:
+        again, ends = (
+            second.SHORT.max_tokens + room,
+            2 * AROUND + BYTES,
+        )  # two turns, the last short
+        into = sum(map(count, free)) + len(free) * (most + ends)
+        more["asked again"] = [len(free), into, len(free) * again]
+    if found.second and ask.second_reader:
+        more["read a second time"] = _read(free, load_rubric(found.second.rubric), most, ask)
+    return Size(asked.items, requests, cells, most, room, rule, more)
+
+
+def _read(free: Sequence[Request], rubric: Rubric, most: int, ask: Ask) -> list[int]:
+    """Count what a second reader is asked of replies of `most` tokens: as the plan's cells."""
+    ask = dataclasses.replace(ask, options=second.options_for(ask.second_reader, ask.options))
+    into = out = 0
+    for request in free:
+        prompt = "\n\n".join(message["content"] for message in request.messages)
+        own = {str(n): " ".join(texts) for n, texts in enumerate(request.options.values(), 1)}
+        labels = (own if rubric.options else {}) | rubric.labels
+        for wording in rubric.wordings:  # each with the labels in two orders
+            said = [{"role": "user", "content": rubric.ask(wording, labels, prompt, "")}]
+            options = {label: [label] for label in labels}
+            asked = dataclasses.replace(request, decode="choice", messages=said, options=options)
+            into += 2 * (_estimate(asked) + most)
+            out += 2 * _at_most(asked, 0, ask)
+    return [2 * len(rubric.wordings) * len(free), into, out]
 
 
 # What the plan of a scoring run asks of a model that is not loaded.
@@ -125,14 +155,21 @@ def lines(task: str, ask: Ask, cost: Price | None) -> Iterator[str]:
     yield f"tokens of prompts {found.rule}; of replies at most, {found.most} each" + (
         f" and {room} of a thought" if room else "; a model that thinks by itself needs more"
     )
-    width = max([8, *(len(" ".join(cell)) for cell in found.cells)])
+    width = max(8, *map(len, (*map(" ".join, found.cells), *found.more)))
     yield f"{'':{width}}{'requests':>10}{'tokens in':>12}{'out at most':>13}"
     rows = {" ".join(cell): values for cell, values in found.cells.items()}
-    for name, (n, into, out) in {**rows, "all": found.total}.items():
+    every = {**rows, **found.more}
+    every["all"] = [sum(column) for column in zip(*every.values(), strict=True)]
+    for name, (n, into, out) in every.items():
         yield f"{name:{width}}{n:>10}{into:>12}{out:>13}"
+    if found.more:
+        yield (
+            f"{' and '.join(found.more)}: at most, if no reply is clear; a second reader's tokens "
+            "are estimated, and cost the same"
+        )
     if cost:
         free = sum(r.decode == "free" for r in requests)
-        yield _cost(cost, found.total[1], found.total[2], free, ask, room)
+        yield _cost(cost, *found.tokens, free, ask, room)
     yield _margin(
         len({item.pair or item.id for item in found.items}),
         len({getattr(request, "facets", {}).get("wording", "") for request in requests}),
@@ -187,10 +224,6 @@ def _cost(cost: Price, into: int, out: int, free: int, ask: Ask, room: int) -> s
         line += f", {more:.4f} if the model thinks by itself ({THINK_TOKENS} tokens each)"
     if not ask.control and ask.options.thinking.mode != "off" and ask.options.base_url:
         line += "; requests whose thoughts are cut off are asked again, at additional cost"
-    if ask.ask_again:
-        line += "; replies that are not clear are asked again, at additional cost"
-    if ask.second_reader:
-        line += "; what the rules leave open costs a second reader, too"
     return line
 
 

@@ -13,7 +13,7 @@ from collections.abc import Callable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, field, replace
 from functools import partial
 from typing import TYPE_CHECKING, Any
-from xml.sax.saxutils import quoteattr
+from xml.sax.saxutils import escape, quoteattr
 
 from genprobe import metrics
 from genprobe.analysis import paired, rises
@@ -219,9 +219,9 @@ class Verdict:
                 failures += 1
             cases.append(
                 f'  <testcase classname="genprobe.gate" name={quoteattr(clean(name))}>{inner}'
-                f"<system-out>{_escaped(told)}</system-out></testcase>"
+                f"<system-out>{escape(clean(told))}</system-out></testcase>"
             )
-        notes = "".join(f"{_escaped(note)}\n" for note in self.notes)
+        notes = "".join(f"{escape(clean(note))}\n" for note in self.notes)
         head = f'<testsuite name="genprobe gate" tests="{len(cases)}" failures="{failures}"'
         return "\n".join(
             [
@@ -232,10 +232,6 @@ class Verdict:
                 "</testsuite>\n",
             ]
         )
-
-
-def _escaped(text: str) -> str:
-    return clean(text).replace("&", "&amp;").replace("<", "&lt;").replace(">", "&gt;")
 
 
 def gate(

@@ -62,7 +62,7 @@ def measured(cases: Sequence[Case], engine: Engine, progress: Progress = quiet) 
     """Ask a model about labelled replies, and return how well it reads them."""
     found: list[Licence] = []
     done = 0
-    for own in _seconds():
+    for own in (task.second for task in tasks.every() if task.second):
         mine = [case for case in cases if _fits(case, own)]
         if not mine:
             continue
@@ -85,10 +85,6 @@ def measured(cases: Sequence[Case], engine: Engine, progress: Progress = quiet) 
             }
             found.append(Licence(**vars(one), **about))
     return found
-
-
-def _seconds() -> Iterator[Second]:
-    return (task.second for task in tasks.every() if task.second)
 
 
 def _fits(case: Case, own: Second) -> bool:

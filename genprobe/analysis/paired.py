@@ -528,8 +528,13 @@ def summed(
         ends = (both("least_"), both("most_")) if known else None
         for side, lacking in enumerate(planned - own):
             if ends and lacking.any():  # what one of the two was not asked is unclear there
-                there = _add(chosen, ends, side, lacking[:, None], sums[side], counted[side])
-                ends = ends if there else None
+                n, weight = lacking[:, None], None
+                if _weighted(chosen, counted[side]):
+                    weight = n * sums[side, :, 1].sum() / counted[side].sum()
+                more = _hidden(chosen, n, ends[0].max(0) - ends[0][side], weight)
+                for end, of in zip(ends, more or (), strict=more is not None):
+                    end[side] += of
+                ends = more and ends
         asked = asked + planned - own
         found.append(Summed(label, sums, counted, asked, size, planned, ends))
     return found
@@ -538,63 +543,46 @@ def summed(
 def _ends(chosen: Metric, units: Units, counted: Array) -> tuple[Array, Array] | None:
     """Return the statistics of units whose figure is as low, and as high, as it can be.
 
-    A unit that counts has its own. One that is unclear has those of `Metric.extremes`; as a share
-    of a wording, none or all of its size; as a weighted value, an end of the scale and the weight
-    that the others have on average. None if none of these is known.
+    A unit that counts has its own, one that is unclear those of `_hidden`; None if these are not
+    known.
     """
     unclear = ~counted & ~units.left_out.isin(UNASKED).to_numpy(bool)
     low, high = (units.stats * counted[:, None] for _ in range(2))
-    if not unclear.any():
-        return low, high
-    if chosen.extremes:
-        low[unclear], high[unclear] = chosen.extremes
-    elif _of_shares(chosen, low):
-        sizes = units.stats[unclear][:, 1::2]
-        low[unclear], high[unclear] = 0.0, 0.0
-        low[np.ix_(unclear, range(1, low.shape[1], 2))] = sizes
-        high[unclear] = np.repeat(sizes, 2, axis=1)
-    elif chosen.value is ratio and np.isfinite(chosen.limits).all() and counted.any():
-        weight = units.stats[counted][:, 1].mean()
-        low[unclear], high[unclear] = ((end * weight, weight) for end in chosen.limits)
-    else:
-        return None
+    if unclear.any():
+        stats = units.stats[unclear]
+        weight = units.stats[counted][:, 1].mean() if _weighted(chosen, counted) else None
+        more = _hidden(chosen, np.ones((len(stats), 1)), stats, weight)
+        if more is None:
+            return None
+        low[unclear], high[unclear] = more
     return low, high
 
 
-def _of_shares(chosen: Metric, stats: Array) -> bool:
-    """Tell whether the statistics are hits and sizes, each share of which raises the figure."""
-    return chosen.estimand != OWN or (chosen.value is not ratio and stats.shape[-1] == 2)
+def _weighted(chosen: Metric, counted: Array) -> bool:
+    """Tell whether a figure is a mean on a scale with ends, of units of which some count."""
+    return chosen.value is ratio and bool(np.isfinite(chosen.limits).all() and counted.any())
 
 
-def _add(
-    chosen: Metric,
-    ends: tuple[Array, Array],
-    side: int,
-    lacking: Array,
-    sums: Array,
-    counted: Array,
-) -> bool:
-    """Add units that a side lacks to its lowest and highest sums, as `_ends` has them.
+def _hidden(
+    chosen: Metric, n: Array, stats: Array, weight: Array | None
+) -> tuple[Array, Array] | None:
+    """Return what unclear units add to sums, if the figure is as low, and as high, as it can be.
 
-    lacking: (statements, 1), their number. Returns False if these sums are not known.
+    They have the statistics of `Metric.extremes`; as hits and sizes, each share of which raises the
+    figure, none or all of the size; as weighted values, the ends of the scale. n: (rows, 1), their
+    number. stats: (rows, k), with their sizes. weight: of the n units, that which the others have
+    on average; None for other figures. None if nothing of this is known.
     """
-    low, high = ends
     if chosen.extremes:
-        low[side] += lacking * np.array(chosen.extremes[0])
-        high[side] += lacking * np.array(chosen.extremes[1])
-    elif _of_shares(chosen, low):
-        more = (low[..., 1::2].max(0) - low[side, :, 1::2]).copy()
-        low[side, :, 1::2] += more
-        high[side] += np.repeat(more, 2, axis=1)
-    elif chosen.value is ratio and np.isfinite(chosen.limits).all() and counted.any():
-        weight = lacking * sums[:, 1].sum() / counted.sum()
-        low[side], high[side] = (
-            end[side] + weight * np.array([limit, 1.0])
-            for end, limit in zip(ends, chosen.limits, strict=True)
-        )
+        least, most = (n * np.array(end) for end in chosen.extremes)
+    elif chosen.estimand != OWN or (chosen.value is not ratio and stats.shape[-1] == 2):
+        most = np.repeat(stats[:, 1::2], 2, axis=1)
+        least = most * (np.arange(most.shape[1]) % 2)
+    elif weight is not None:
+        least, most = (weight * np.array([limit, 1.0]) for limit in chosen.limits)
     else:
-        return False
-    return True
+        return None
+    return least, most
 
 
 def tested(metric: str, cell: Matched | Summed, resamples: int = TURNS) -> Paired:

@@ -383,23 +383,16 @@ def _cell(here: pd.DataFrame, by: dict[str, JSON], signature: Sign) -> Iterator[
     yield made("prefers", SHARE, share((prefers > 0).astype(float), cluster), n)
     yield made("spearman", BOOTSTRAP, spearman(says, prefers, cluster), n)
     clear = says != 0.5
-    left |= _ties(TIE_SAID, ~clear)
-    says, prefers, cluster = says[clear], prefers[clear], _renumbered(cluster[clear])
+    left |= {TIE_SAID: int((~clear).sum())} if not clear.all() else {}
+    says, prefers = says[clear], prefers[clear]
+    cluster = np.unique(cluster[clear], return_inverse=True)[1]
     yield made("point-biserial", BOOTSTRAP, point_biserial(says > 0.5, prefers, cluster), len(says))
     clear = prefers != 0
-    left |= _ties(TIE_PREFERRED, ~clear)
+    left |= {TIE_PREFERRED: int((~clear).sum())} if not clear.all() else {}
     says, prefers, cluster = says[clear], prefers[clear], cluster[clear]
     for (yes, stereotype), name in _TABLE.items():
         hits = ((says > 0.5) == yes) & ((prefers > 0) == stereotype)
         yield made(name, SHARE, share(hits.astype(float), cluster), len(hits))
-
-
-def _ties(why: str, where: Array) -> dict[str, int]:
-    return {why: int(where.sum())} if where.any() else {}
-
-
-def _renumbered(cluster: Array) -> Array:
-    return np.asarray(np.unique(cluster, return_inverse=True)[1])
 
 
 def ranking(figures: Sequence[Score], signature: Sign) -> list[Score]:

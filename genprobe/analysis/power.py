@@ -70,7 +70,8 @@ def power_paired(
     If no difference varies, nothing shows how the units of a statement correlate, and they are
     treated as one. Raises InputError for fewer than two statements, or points outside 0 to 100.
     """
-    whole, once = _whole(difference), _once(np.abs(difference), units)
+    once = _once(np.abs(difference), units)
+    whole = bool((np.mod(difference, 1) == 0).all())  # as counts of hits are
 
     def variance(seen: _Seen, d: float) -> Array:
         if once:
@@ -115,11 +116,6 @@ def power_single(
     mean = float(hits.sum()) / max(float(units.sum()), 1.0)
     most = max(mean - low, high - mean)
     return _power(hits, units, points, variance, most, once, resamples)
-
-
-def _whole(sums: Array) -> bool:
-    """Return whether all sums are whole numbers, as counts of hits are."""
-    return bool((np.mod(sums, 1) == 0).all())
 
 
 def _once(hits: Array, units: Array) -> bool:

@@ -13,7 +13,7 @@ from genprobe.analysis.reproduce import Cell, Found, digits
 from genprobe.files import escape
 from genprobe.render.grid import NOTHING
 from genprobe.resources import registry
-from genprobe.text.display import clean, wide
+from genprobe.text.display import clean, pad, wide
 
 FORMATS = ("table", "csv", "json")
 RULE = (
@@ -104,12 +104,6 @@ def _aligned(rows: Sequence[Sequence[str]]) -> list[str]:
     """Align columns: the first and the last to the left, figures to the right."""
     widths = [max(map(wide, column)) for column in zip(*rows, strict=True)]
     last = len(widths) - 1
-    return [
-        "  ".join(
-            cell + " " * (width - wide(cell))
-            if at in (0, last)
-            else " " * (width - wide(cell)) + cell
-            for at, (cell, width) in enumerate(zip(row, widths, strict=True))
-        ).rstrip()
-        for row in rows
-    ]
+    places = [(width, 0 < at < last) for at, width in enumerate(widths)]
+    padded = ([pad(cell, *to) for cell, to in zip(row, places, strict=True)] for row in rows)
+    return ["  ".join(row).rstrip() for row in padded]

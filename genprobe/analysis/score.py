@@ -104,7 +104,6 @@ def score(
         note(Caution(line))
     scores = {table.source: _counted(table, tables, columns, how) for table in tables}
     for table in tables:
-        unread = _left_unread(table, scores[table.source])
         models = _values_of([table], "model") if "model" not in columns else set()
         if len(models) > 1:
             note(
@@ -114,7 +113,8 @@ def score(
                 )
             )
         drawn = table.run.spec.drawn_otherwise if table.run else ""
-        lines = (drawn, thoughts.too_many_cut(table.outcomes), *unread, *_changed(table.outcomes))
+        unread = _unread(table, scores[table.source])
+        lines = (drawn, thoughts.too_many_cut(table.outcomes), unread, *_changed(table.outcomes))
         for line in filter(None, lines):
             note(Caution(f"{table.source}: {line}"))
         for line in second.told(table.run) if table.run else ():
@@ -416,19 +416,16 @@ def _changed(outcomes: pd.DataFrame) -> Iterator[str]:
                 yield f"the {what} changed within the run: {parts}; --by {column} tells them apart"
 
 
-def _left_unread(table: _Table, scores: Sequence[Score]) -> Iterator[str]:
-    """Yield a line if no judge has read some replies of a run."""
-    if table.run and (unread := _unread(scores)):
-        what = f"{many(unread, 'reply')} not read by a judge yet and left out"
-        yield f"{what}; `genprobe judge {table.source}` reads them"
-
-
-def _unread(scores: Sequence[Score]) -> int:
-    """Count the replies that some measure leaves out because no judge has read them."""
+def _unread(table: _Table, scores: Sequence[Score]) -> str:
+    """Say how many replies of a run no judge has read: of the measure that lacks most; else ""."""
     count: Counter[str] = Counter()
     for score in scores:
         count[score.metric] += score.excluded.get("unjudged", 0)
-    return max(count.values(), default=0)
+    unread = max(count.values(), default=0)
+    if not table.run or not unread:
+        return ""
+    what = f"{many(unread, 'reply')} not read by a judge yet and left out"
+    return f"{what}; `genprobe judge {table.source}` reads them"
 
 
 def _by_cells(
@@ -566,7 +563,7 @@ def not_corrected(scores: Sequence[Score]) -> Iterator[str]:
     """Yield the reasons why a review does not correct a rate."""
     from genprobe.review.corrected_rates import IN_PART
 
-    without = {_cell(s) for s in scores if s.metric == "ppi" and s.value is None}
+    without = {tuple(s.by.items()) for s in scores if s.metric == "ppi" and s.value is None}
     read = [s for s in scores if s.metric == "judge-accuracy" and s.n]
     blind = [str(s.by["rate"]) for s in read if s.value is None]
     if blind:
@@ -574,7 +571,7 @@ def not_corrected(scores: Sequence[Score]) -> Iterator[str]:
             f"not corrected: {', '.join(dict.fromkeys(blind))}: no reply with one of the judge's "
             "labels was reviewed, so its accuracy is unknown; review some of them"
         )
-    seen = [s for s in read if s.value is not None and _cell(s) in without]
+    seen = [s for s in read if s.value is not None and tuple(s.by.items()) in without]
     if few := [str(s.by["rate"]) for s in seen if s.by["rate"] != "negrate"]:
         yield (
             f"not corrected: {', '.join(dict.fromkeys(few))}: all reviewed replies are about one "
@@ -599,10 +596,6 @@ def not_corrected(scores: Sequence[Score]) -> Iterator[str]:
             "negrate is not corrected: it needs templates of at least two statements with all "
             f"their stories reviewed; here {whole} are complete and {part} only in part; {more}"
         )
-
-
-def _cell(score: Score) -> tuple[tuple[str, Any], ...]:
-    return tuple(score.by.items())
 
 
 def _told_apart(scores: dict[Table, list[Score]]) -> list[Score]:

@@ -132,10 +132,11 @@ class Result:
         interval = wilson(sum(right), len(right))
         return (sum(right) / len(right), *interval, len(right)) if interval else None
 
-    def calibration(self) -> tuple[float, float, float] | None:
-        """Compute the expected calibration error of the likeliest label, with its interval.
+    def calibration(self) -> tuple[float, float, float, int] | None:
+        """Compute the expected calibration error of the likeliest label, its interval, and its n.
 
-        Returns None if no text got a label.
+        Returns None if no text got a label. A neutral text is left out where the classifier has no
+        such class.
 
         Source: Guo et al. 2017, "On calibration of modern neural networks", 15 equal bins.
         """
@@ -157,7 +158,7 @@ class Result:
             at = rng.integers(0, len(a), len(a))
             draws.append(calibration_error(a[at], b[at]))
         low, high = np.quantile(draws, [0.025, 0.975])
-        return float(calibration_error(a, b)), float(low), float(high)
+        return float(calibration_error(a, b)), float(low), float(high), len(a)
 
     def called(self) -> dict[str, tuple[int, int]]:
         """Count for each true class: texts labelled negative, texts with a label."""
@@ -262,7 +263,7 @@ def figures(result: Result, kind: str, on: str) -> list[Measured]:
     if polar := result.polar():
         rows.append((POLAR, polar[3], *polar[:3]))
     if calibration := result.calibration():
-        rows.append((CALIBRATION, n, *calibration))
+        rows.append((CALIBRATION, calibration[3], *calibration[:3]))
     for label, (hits, total) in result.called().items():
         if interval := wilson(hits, total):
             rows.append((f"{label} {CALLED}", total, hits / total, *interval))

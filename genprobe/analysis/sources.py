@@ -10,7 +10,7 @@ import math
 import tempfile
 from collections.abc import Callable, Collection, Iterator, Mapping, Sequence
 from pathlib import Path
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING
 
 from genprobe import files, metrics, tasks
 from genprobe.errors import Caution, InputError, RunError
@@ -56,13 +56,24 @@ def opened(given: object, note: Note = quiet) -> list[Table]:
 
     A log of a harness (`genprobe.logs`) becomes the rows that the judge `yesno` reads in it.
     """
-    return [_read(source, note) for source in _spread(sources_of(given))]
+    return [_read(source, note) for source in _spread(sources_of(given), note)]
 
 
-def _spread(given: Sequence[Table]) -> list[Table]:
-    """Replace a folder of runs by those in it, and a pattern such as `runs/*` by runs that fit."""
+_PAGES = (".md", ".html", ".pdf", ".svg", ".tex")  # what stands beside runs
+
+
+def _spread(given: Sequence[Table], note: Note | None = None) -> list[Table]:
+    """Replace a folder of runs by those in it, and a pattern such as `runs/*` by runs that fit.
+
+    A shell has put all that is there in the place of a pattern: pages beside runs are left out, if
+    there is somebody to tell it.
+    """
     found: list[Table] = []
+    beside = note is not None and any(map(is_run, given))
     for one in given:
+        if note and beside and isinstance(one, Path) and one.suffix.lower() in _PAGES:
+            note(Caution(f"{one}: is no run, and left out"))
+            continue
         inside: list[str] = []
         if isinstance(one, Path) and not one.exists() and glob.has_magic(str(one)):
             fitting = Path(one.anchor).glob(str(one.relative_to(one.anchor)))
@@ -98,7 +109,7 @@ def as_runs(given: object, note: Note = quiet) -> Iterator[list[Path]]:
     Replies of a table that `genprobe judge` wrote keep its labels; others are read by the judges of
     the task. Raises InputError for a table without replies.
     """
-    sources = _spread(any_of(given))
+    sources = _spread(any_of(given), note)
     with tempfile.TemporaryDirectory(prefix="genprobe-") as made:
 
         def tell(line: str) -> None:
@@ -374,6 +385,8 @@ def _of_run(run: Run, texts: bool) -> Side:
 
 def _of_table(source: Table, note: Note) -> Iterator[Side]:
     """Yield the models of a table, in its order."""
+    import pandas as pd
+
     from genprobe.outcomes import table
 
     rows, _ = answered(source)
@@ -385,7 +398,8 @@ def _of_table(source: Table, note: Note) -> Iterator[Side]:
             own = f"{source}, " + every["statement"]
             every["statement"] = every["statement"].mask(table.unnamed(rows), own)
         if "sample" in every:  # a number, whatever the file made of it
-            every["sample"] = every["sample"].map(_whole_number).astype(object)
+            told = [int(c) if isinstance(c, str) and c.isdecimal() else c for c in every["sample"]]
+            every["sample"] = pd.Series(told, every.index, dtype=object)
         parts = list(_models(every))
     except InputError as error:
         raise about(source, error) from None
@@ -399,10 +413,6 @@ def _of_table(source: Table, note: Note) -> Iterator[Side]:
             signer(source, None, "", judges),
             {"yesno": reader} if reader else {},
         )
-
-
-def _whole_number(cell: Any) -> Any:
-    return int(cell) if isinstance(cell, str) and cell.isdecimal() else cell
 
 
 def _same(outcomes: pd.DataFrame) -> pd.DataFrame:
@@ -516,9 +526,11 @@ def asked_alike(a: Run, b: Run, but: Collection[str] = WHO) -> None:
     # Replies in two files were asked for elsewhere; the files' names say nothing of it.
     named = ("data",) if {a.spec.engine, b.spec.engine} == {LOG} else ()
     if apart := a.spec.differences(b.spec, (*but, *named)):
+        cure = "ask both in the same way"
+        if a.spec.model == b.spec.model and a.spec.statements != b.spec.statements:
+            cure += ", or put pieces of one run together with `genprobe merge RUN RUN -o FOLDER`"
         raise RunError(
-            f"{a.folder} and {b.folder} differ in more than the model ({'; '.join(apart)}); "
-            "ask both in the same way"
+            f"{a.folder} and {b.folder} differ in more than the model ({'; '.join(apart)}); {cure}"
         )
     if named:
         _need_same_messages(a, b)

@@ -72,7 +72,6 @@ class Anova:
     effects: tuple[Effect, ...]
     assumptions: tuple[Assumption, ...]
     df_residual: int
-    ss_residual: float
     n: int
     statements: int
     dropped: tuple[str, ...]
@@ -195,29 +194,23 @@ def _orthonormal(columns: Array, scale: Array | None = None) -> Array:
     return left[:, sizes > 1e-7 * max(largest, 1.0)]
 
 
-def anova(
-    values: pd.DataFrame,
-    factors: Sequence[str] = FACTORS,
-    value: str = "value",
-    cluster: str = "statement",
-    resamples: int = TURNS,
-) -> Anova:
+def anova(values: pd.DataFrame, factors: Sequence[str] = FACTORS, resamples: int = TURNS) -> Anova:
     """Analyse the variance of values by factors and their interactions of two.
 
-    values: one row per value, with the named columns. The published analysis is that of SHADES G.1
-    (there called MANOVA; it has one dependent variable). Raises InputError if no factor has two
+    values: columns `value`, `statement` and the factors. The published analysis is that of SHADES
+    G.1 (there called MANOVA; it has one dependent variable). Raises InputError if no factor has two
     levels, or the values do not vary.
     """
     from scipy.stats import f as fisher
 
-    kept, left = _shared_levels(values, factors, cluster)
+    kept, left = _shared_levels(values, factors)
     dropped = tuple(name for name in factors if kept[name].nunique() < 2)
     names = [name for name in factors if name not in dropped]
     if not names:
         raise InputError(f"{', '.join(factors)}: no factor has two levels with two statements each")
     codes = np.array([kept[name].astype("category").cat.codes for name in names], dtype=int)
-    y = kept[value].to_numpy(float)
-    design = Design(codes, kept[cluster].to_numpy())
+    y = kept["value"].to_numpy(float)
+    design = Design(codes, kept["statement"].to_numpy())
     if design.df_residual < 1 or np.ptp(y) == 0:
         raise InputError(f"{len(y)} values leave nothing to compare the effects with")
     tested, residual = design.test(y - y.mean(), resamples)
@@ -235,25 +228,21 @@ def anova(
     assumptions = (
         _normal(residual),
         _equal_variances(y[design.order], group),
-        _independent(residual, np.repeat(np.arange(design.clusters), _sizes(design))),
+        _independent(residual, np.diff([*design.starts, len(residual)])),
     )
-    size = (design.df_residual, rest, len(y), design.clusters)
+    size = (design.df_residual, len(y), design.clusters)
     return Anova(tuple(effects), assumptions, *size, dropped, left, kept)
 
 
-def _sizes(design: Design) -> Array:
-    return np.diff([*design.starts, len(design.order)])
-
-
 def _shared_levels(
-    values: pd.DataFrame, factors: Sequence[str], cluster: str
+    values: pd.DataFrame, factors: Sequence[str]
 ) -> tuple[pd.DataFrame, dict[str, int]]:
     """Return the values of levels with at least two statements, and how many were left out."""
     kept, left = values, dict[str, int]()
     while True:
         before = len(kept)
         for name in factors:
-            many = kept.groupby(name, observed=True)[cluster].transform("nunique") >= LEAST
+            many = kept.groupby(name, observed=True)["statement"].transform("nunique") >= LEAST
             if not many.all():
                 why = f"{name} with one statement"
                 left[why] = left.get(why, 0) + int((~many).sum())
@@ -293,22 +282,18 @@ def _equal_variances(y: Array, group: Array) -> Assumption:
     return Assumption(name, f"{found}(Brown-Forsythe {_p(p)})", p, None, None, p > ALPHA)
 
 
-def _independent(residual: Array, cluster: Array) -> Assumption:
+def _independent(residual: Array, sizes: Array) -> Assumption:
     """Compute the intraclass correlation of residuals of one statement, with its interval.
+
+    residual: (n,), statement by statement. sizes: (statements,), how many each has.
 
     Analysis-of-variance estimator (Donner 1986, Int. Statistical Review 54:67); the interval is
     over statements.
     """
-    count = np.bincount(cluster).astype(float)
-    total = np.bincount(cluster, residual)
-    parts = (
-        np.ones_like(count),
-        count,
-        count**2,
-        total**2 / count,
-        np.bincount(cluster, residual**2),
-    )
-    units = np.column_stack([*parts, total])
+    count, cluster = sizes.astype(float), np.repeat(np.arange(len(sizes)), sizes)
+    total, squares = np.bincount(cluster, residual), np.bincount(cluster, residual**2)
+    ones = np.ones_like(count)
+    units = np.column_stack([ones, count, count**2, total**2 / count, squares, total])
     name = "independent values"
     if not (count > 1).any():
         return Assumption(name, "one value a statement", None, None, None, True)

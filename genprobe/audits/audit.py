@@ -359,6 +359,10 @@ def _beside(found: Audit, cells: Sequence[Cell], old: Path, note: Note) -> Audit
         if not (before / "run.json").is_file():
             continue
         try:
+            specs = [Run.open(folder).spec for folder in (before, cell.folder)]
+            was, now = (spec.revision for spec in specs)
+            if was != now and "replay" not in {spec.engine for spec in specs}:
+                told.append(f"{cell.name}: other weights than in {old} ({was} -> {now})")
             main = tasks.find(cell.task).table(Run.open(cell.folder)).main
             compared[cell.name] = api.compare(
                 before, cell.folder, metrics=main, by=["lang"], note=note

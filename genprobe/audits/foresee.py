@@ -12,7 +12,7 @@ from typing import cast
 
 import numpy as np
 
-from genprobe import tasks
+from genprobe import metrics, tasks
 from genprobe.analysis import dstudy, gaps, power
 from genprobe.audits.plan import RUNS, Cell, Plan
 from genprobe.errors import RunError
@@ -39,7 +39,7 @@ def lines(plan: Plan, against: Path | None = None) -> Iterator[str]:
     yield head + (f"{'cost at most':>14}" if priced else "")
     total, money = np.zeros(4, int), 0.0
     for cell in plan.cells:
-        n, into, out = cell.size.total
+        n, into, out = cell.size.total[0], *cell.size.tokens
         total += (n, there[cell.name][0], into, out)
         line = f"{cell.name:{wide}}{n:>10}{there[cell.name][0]:>8}{into:>12}{out:>13}"
         if cell.price:
@@ -53,6 +53,9 @@ def lines(plan: Plan, against: Path | None = None) -> Iterator[str]:
     free = [c.model for c in plan.cells if c.price is None and c.ask.options.base_url]
     if free:
         yield f"price: not known of {', '.join(dict.fromkeys(free))}; add price = [IN, OUT]"
+    names = dict.fromkeys(name for cell in plan.cells for name in cell.size.more)
+    if names:
+        yield f"tokens and costs hold, at most, what is {' and '.join(names)}, at the same price"
     if any(not cell.size.room and not tasks.find(cell.task).scores for cell in plan.cells):
         yield "a model that thinks by itself needs more tokens than these"
     finished = sum(whole for _, whole in there.values())
@@ -133,9 +136,15 @@ def _buys(plan: Plan) -> Iterator[str]:
     for cell in told.values():
         task, items = tasks.find(cell.task), cell.asked.items
         table = task.table(cast(Run, SimpleNamespace(statements=lambda items=items: items)))
-        found = cell.size.statements
-        for lang, n in found.items():
-            yield f"  {cell.instrument}, {lang}: {table.ranked[0]} {_points(n)}"
+        own = metrics.find(table.ranked[0])
+        found: dict[tuple[str, ...], set[str]] = {}
+        for item in cell.size.items:
+            about = item.extra | task.rows.about(item)
+            where = item.lang, *(str(about[c]) for c in own.adds if about.get(c))
+            found.setdefault(where, set()).add(item.pair or item.id)
+        for where, there in sorted(found.items()):
+            name = f"{cell.instrument}, {' '.join(where)}"
+            yield f"  {name}: {own.name} {_points(len(there))}"
         chat = () if task.scores else cell.size.requests
         if len({r.facets.get("wording", "") for r in chat}) > 1:
             for line in dstudy.of_plan(chat):

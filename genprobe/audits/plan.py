@@ -429,11 +429,10 @@ def _flat(key: str, value: Any) -> dict[str, Any]:
     return dict(value) if isinstance(value, Mapping) else {key: value}
 
 
-def _need_same(cell: Cell, engine: Any) -> None:
-    """Raise RunError if the run of a cell was asked of other recordings or another revision."""
-    cell.asked.spec(engine)
+def _need_same(cell: Cell, new: str) -> None:
+    """Raise RunError if the run of a cell was asked of other recordings or other weights."""
     if (cell.folder / "run.json").is_file():
-        old, new = Run.open(cell.folder).spec.revision, engine.identity.revision
+        old = Run.open(cell.folder).spec.revision
         if old != new:
             raise RunError(
                 f"{cell.folder}: holds a run with other settings (revision: {old} -> {new}); "
@@ -458,7 +457,8 @@ def _reach(cell: Cell, cells: Sequence[Cell]) -> int:
             open.open_engine(ask.engine, ask.model, ask.options, scores)
         ) as engine:
             for one in cells:
-                _need_same(one, engine)
+                one.asked.spec(engine)
+                _need_same(one, engine.identity.revision)
         return 0
     if known.engine:
         registry.module("engines", known.engine)
@@ -468,6 +468,10 @@ def _reach(cell: Cell, cells: Sequence[Cell]) -> int:
         fetch = engine.to_fetch(known.id, known.revision or None)
     elif not (door.expanded(known.id) / "config.json").is_file():
         raise InputError(f"{known.id}: holds no model (no config.json)")
+    elif any((one.folder / "run.json").is_file() for one in cells):
+        revision = engine.revision_of(known.id)
+        for one in cells:
+            _need_same(one, revision)
     if scores:
         words = engine.tokenizer_of(known.id, known.revision or None)
         template = "own" if getattr(words, "chat_template", None) else "none"

@@ -71,8 +71,9 @@ def series(
     """
     given = [audits] if isinstance(audits, str | Path) else list(audits)
     folders = list(dict.fromkeys(door.expanded(one) for one in given))
+    shown = ", ".join(map(str, folders)) or "no audit"
     if len(folders) < 2:
-        raise InputError("a series needs the folders of two audits at least")
+        raise InputError(f"{shown}: a series needs the folders of two audits at least")
     cells = {folder: stored(folder) for folder in folders}
     for folder in folders[1:]:
         for line in differences(cells[folders[0]], cells[folder], ("task", "asked", "statements")):
@@ -93,7 +94,7 @@ def series(
         for metric in main if figures is not None else ():
             drawn += _drawn(stem(metric, name), metric, every, door.expanded(str(figures)))
     if not scores:
-        raise InputError("no model and instrument is in two of these audits with replies")
+        raise InputError(f"{shown}: no model and instrument is in two of these with replies")
     return Series(scores, told, drawn)
 
 

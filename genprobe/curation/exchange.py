@@ -39,8 +39,11 @@ from genprobe.text import many
 ITEMS = ("label-studio", "doccano", "potato")
 FORMS = ("google-forms", "xlsform")
 TOOLS = (*ITEMS, *FORMS)
-VOTES = ("item", "rater", "question", "label")
+VOTES = ("item", "rater", "question", "label", "shown")
 _ROW = "genprobe_row"
+_SHOWN = (
+    "#shown-"  # before the hash of what is shown, which no tool keeps but in the name of an item
+)
 _STAND_IN = re.compile(r"r[0-9a-f]{12}")  # for the code of a respondent
 _OTHER = "_other"  # end of the name of a question for other words than the choices
 _MARKS = {  # keys, any of which shows that an export is of the tool
@@ -99,6 +102,7 @@ def write(
     for item in items:
         whole = json.dumps([sent[at] for at in item.rows], ensure_ascii=False)
         name, text = people.renamed(item.name, codes), "\n".join(item.texts)
+        name = f"{name}{_SHOWN}{validate.prints(item, asked)}"
         lines.append({"id": name, "text": text, "lang": item.lang, _ROW: whole})
     said = set.intersection(*(set(q.text) for q in asked.questions.values()))
     lang = guides.choose([item.lang for item in items], "", sorted(said))
@@ -164,13 +168,15 @@ def _joined(
     and how many of them were left out because answers were deleted from the table. Raises
     InputError for a row or vote that is not of this table, or was edited, there or here.
     """
-    table, items = validate.items(source, validate.load(questions).unit)
+    asked = validate.load(questions)
+    table, items = validate.items(source, asked.unit)
     sent, codes = _hidden(table)
     pairs = zip(sent, table, strict=True)
     own = {cell_text(there["id"]): (_as_sent(there), row) for there, row in pairs}
     names = [(table[at]["id"], item.name) for item in items for at in item.rows]
     names += [(item.name, item.name) for item in items]  # exports without it name a row
     named = {str(people.renamed(name, codes)): own_name for name, own_name in names}
+    prints = {item.name: validate.prints(item, asked) for item in items}
     forgotten = (Path(str(source)).parent / collect.DELETED).exists()
     left = 0
 
@@ -196,8 +202,13 @@ def _joined(
             found.append({**row, **mine})
     kept = []
     for vote in votes:
-        if vote["item"] in named:
-            kept.append(vote | {"item": named[vote["item"]]})
+        if item := named.get(vote["item"]):
+            if vote["shown"] not in ("", prints.get(item)):
+                raise InputError(
+                    f"{source}: {item!r} is not as annotators were shown it; name the table that "
+                    "was converted, as it was then, and its --questions"
+                )
+            kept.append(vote | {"item": item})
         else:
             left += lacks("item", vote["item"])
     if not rows:  # Potato returns none
@@ -286,9 +297,9 @@ def read(
     paths: the exports; for doccano, one per annotator, with the annotator's name as file name.
     source, questions: the table that was written for the tool, from which what stayed here is
     joined again, and its questions. Returns the original rows, each once, the votes (`item, rater,
-    question, label`), and how many rows and votes were left out, because answers were deleted from
-    the table. Raises InputError for a file of another kind, if exports have different versions of a
-    row, and for what is not of the table.
+    question, label, shown`), and how many rows and votes were left out, because answers were
+    deleted from the table. Raises InputError for a file of another kind, if exports have different
+    versions of a row, and for what is not of the table.
     """
     if tool not in ITEMS:
         raise registry.unknown("tool", tool, ITEMS)
@@ -394,7 +405,9 @@ def _whole(text: object, where: str) -> list[Row]:
 
 
 def _vote(item: object, rater: object, question: object, label: object) -> Row:
-    return dict(zip(VOTES, map(cell_text, (item, rater, question, label)), strict=True))
+    name, _, shown = cell_text(item).partition(_SHOWN)
+    rest = map(cell_text, (rater, question, label))
+    return dict(zip(VOTES, (name, *rest, shown), strict=True))
 
 
 def _given(value: object) -> list[object]:

@@ -426,7 +426,7 @@ def export(
         each,
         repeats,
         seed,
-        [_prints(item, questions) for item in found],
+        [prints(item, questions) for item in found],
     ]
     stamp = digest(told, 6)
     codes: dict[str, dict[str, Any]] = {}
@@ -443,7 +443,7 @@ def export(
             codes[code] = {"item": item.name, "lang": item.lang, "rater": f"{stamp}-{n}"}
             asked = [_asked(questions, item, lang)] if own else []
             texts = [sheets.show(text) for text in _padded(item, questions)]
-            codes[code] |= {"repeat": place >= len(mine), "shown": _prints(item, questions)}
+            codes[code] |= {"repeat": place >= len(mine), "shown": prints(item, questions)}
             codes[code] |= {"cells": [sheets.fingerprint(text) for text in texts]}
             lines.append([code, *texts, *asked, *blank])
         first = len(heads) - len(blank)
@@ -481,7 +481,7 @@ def _padded(item: Item, questions: Questions) -> tuple[str, ...]:
     return (item.texts[0], "\n".join(others))
 
 
-def _prints(item: Item, questions: Questions) -> str:
+def prints(item: Item, questions: Questions) -> str:
     """Hash the texts of an item; the order of contrasts does not count, that of members does."""
     others = list(map(sheets.fingerprint, item.texts[1:]))
     if questions.unit != "group":
@@ -774,7 +774,7 @@ def keep(
             _regroup(rows, item, questions, counted[item.name], len(raters[item.name]), bool(why))
     if left:  # for the card, which has only the rows that are kept
         # Two tables that pass the same step are joined with the number of each.
-        own = digest([[item.name, _prints(item, questions)] for item in found], 6)
+        own = digest([[item.name, prints(item, questions)] for item in found], 6)
         told = f"{step}|of:{own}|{tables.LEFT}{left}"
         rows = [
             row | {tables.HISTORY: [told if line == step else line for line in row[tables.HISTORY]]}
@@ -801,7 +801,7 @@ def _written(
 ) -> dict[tuple[str, str], list[str]]:
     """Collect the texts that people wrote: (item, question) -> texts, each once."""
     free = {name for name, question in questions.questions.items() if question.kind == "free"}
-    named = {item.name: _prints(item, questions) for item in found}
+    named = {item.name: prints(item, questions) for item in found}
     texts: dict[tuple[str, str], list[str]] = defaultdict(list)
     for path in votes if free else ():
         for _, row in tables.read(path):
@@ -919,7 +919,7 @@ def _usable(
 
     Also list voted items that are not in the table, and those that are not as they were shown.
     """
-    named = {item.name: _prints(item, questions) for item in found}
+    named = {item.name: prints(item, questions) for item in found}
     # Votes from other tools may name an item by the id of one of its rows.
     by_row = {rows[at]["id"]: item.name for item in found for at in item.rows}
     usable, unknown, changed = [], [], []

@@ -140,7 +140,8 @@ def read(
         said = said or bool(cell_text(cells["lang"]))
         with problems.at():
             try:
-                lang = packs.any_code(cell_text(cells["lang"]) or only or "en")
+                name = cell_text(cells["lang"]) or only or "en"
+                lang = packs.any_code(name, cell_text(cells["question"]))
             except InputError as error:
                 raise InputError(f"{at}: {error}") from None
             languages.append(lang)

@@ -229,9 +229,9 @@ def _checked(
     return found
 
 
-def _language(name: str, notes: Notes | None, row: object = None) -> str:
+def _language(name: str, notes: Notes | None, row: object = None, text: str = "") -> str:
     """Return the code of a language; note one that genprobe has no file for."""
-    code = packs.any_code(name)
+    code = packs.any_code(name, text)
     if notes is not None and packs.tier(code) == "scored":
         notes.add(f"language {code!r} is not one of genprobe's, kept unchanged", row)
     return code
@@ -327,7 +327,8 @@ def _table(
         at = f"{path}, row {number}"
         with problems.at():
             only = _only([w for w in wanted or () if w not in versions]) or layout.lang
-            lang = version or _row_language(cells, only, notes, number, at)
+            first = cell_text(cells.get(layout.pro))
+            lang = version or _row_language(cells, only, first, notes, number, at)
             languages.append(lang)
             if not version and not any(cell_text(cells.get(key)) for key in _LANG):
                 known = [cell_text(cells.get(column)) for column in (layout.pro, layout.anti)]
@@ -512,12 +513,12 @@ def _inside(identity: str, lang: str, notes: Notes, number: int) -> str:
     return written
 
 
-def _row_language(cells: Row, only: str, notes: Notes, number: int, at: str) -> str:
-    name = next((text for key in _LANG if (text := cell_text(cells.get(key)))), only)
+def _row_language(cells: Row, only: str, text: str, notes: Notes, number: int, at: str) -> str:
+    name = next((said for key in _LANG if (said := cell_text(cells.get(key)))), only)
     if not name:
         raise InputError(f"{at}: no language; give a column 'lang', or one language with --lang")
     try:
-        return _language(name, notes, number)
+        return _language(name, notes, number, text)
     except InputError as error:
         raise InputError(f"{at}: {error}") from None
 

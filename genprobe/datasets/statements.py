@@ -253,7 +253,7 @@ def _lang(row: Row, only: str | None, where: str) -> str:
     if not name:
         raise InputError(f"{where}: no language; 'lang' is empty")
     try:
-        return packs.language_code(name, mixed=True)
+        return packs.language_code(name, True, cell_text(row.get("text")))
     except InputError as error:
         raise InputError(f"{where}: {error}") from None
 

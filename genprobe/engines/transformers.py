@@ -41,6 +41,7 @@ from genprobe.engines._local import (
 from genprobe.engines._thinking import Told, ahead, marks
 from genprobe.engines._torch import device_of, dtype_of, out_of_memory, quantised, token_budget
 from genprobe.errors import EngineError
+from genprobe.files import door
 from genprobe.records import Failure, LogProb, Request, Response
 
 PACKAGES = ("torch", "transformers")
@@ -148,6 +149,11 @@ def tokenizer_of(model: str, revision: str | None = None) -> Any:
 def to_fetch(model: str, revision: str | None = None) -> int:
     """Return how many bytes of a hub model are not on this machine: `_local.to_fetch`."""
     return _local.to_fetch(model, revision)
+
+
+def revision_of(folder: str) -> str:
+    """Return the revision by which runs know the model in a folder: `_local.folder_hash`."""
+    return _local.folder_hash(door.expanded(folder))
 
 
 def open_scorer(model: str, options: Options) -> Scorer:

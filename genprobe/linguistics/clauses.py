@@ -67,6 +67,7 @@ def _only_that(hits: Sequence[Hit], at: int) -> bool:
     return not any(h.bits & STATEMENT and h.first == at for h in hits)
 
 
+_INSERTED = ALTHOUGH | EXTENT | NOT | NONE  # an insertion has, or stands behind, one of these
 _COMMAS = re.compile(r"[,，،、—–:：(（)）]|\s-\s")
 
 
@@ -86,7 +87,7 @@ def inserts(
     """
     bounds = [first]
     bounds += [i for i in range(first + 1, last) if gaps[i] != " " and _COMMAS.search(gaps[i])]
-    if len(bounds) < 3:
+    if len(bounds) < 3 or not gram.reaches(tokens, first, last, _INSERTED):
         return []
     bounds.append(last)
     found: list[tuple[int, int]] = []
@@ -128,8 +129,9 @@ def clauses(
     """
     bounds = [first]
     reported = {h.last for h in reports(gram, tokens, gaps, first, last) if h.last < last}
-    reasons = gram.reaches(tokens, first, last, BECAUSE)
-    for i in range(first + 1, last):
+    reasons = {h.last - 1 for h in gram.all(tokens, first, last, BECAUSE)}
+    places = range(first + 1, last)
+    for i in [i for i in places if gaps[i] != " " or i in reported or i in reasons]:
         if i in reported:
             bounds.append(i)
         elif gaps[i] != " " and _COMMAS.search(gaps[i]):
@@ -137,7 +139,7 @@ def clauses(
             if any(h.bits & THAT and h.first == i for h in ahead):
                 continue
             bounds.append(i)
-        elif reasons and any(
+        elif i in reasons and any(
             h.bits & BECAUSE and h.last == i + 1 for h in gram.hits(tokens, i - 1, i + 1)
         ):
             bounds.append(i)  # a negation in the reason does not negate the main clause

@@ -122,6 +122,7 @@ class _Later:
     def __init__(self, write: Callable[[_Begun], Iterator[_Pattern]]) -> None:
         self._write = write
         self.begun: list[tuple[int, _Begun]] = []
+        self.bits = 0
 
     @functools.cached_property
     def patterns(self) -> list[tuple[int, _Pattern]]:
@@ -148,13 +149,19 @@ class _Tokens:
         self.at: list[int] = []
         self.reach: list[int] = []
         knowns = grammar.look_up(tokens)
-        for i, known in enumerate(knowns):
-            if known is not _NOTHING:
-                behind = tokens[i + 1] if i + 1 < len(tokens) else ""
-                reach = known.reach if known.goes_on(behind) else known.bits
-                if reach:
-                    self.at.append(i)
-                    self.reach.append(reach)
+        for i in [i for i, known in enumerate(knowns) if known is not _NOTHING]:
+            known, more = knowns[i], 0
+            if i + 1 < len(tokens):
+                behind, more = tokens[i + 1], known.often
+                if behind in known.plain:
+                    more |= known.plain[behind].bits
+                if behind[0] in known.begun:
+                    for element, later in known.begun[behind[0]].items():
+                        if behind.startswith(element[:-1]):
+                            more |= later.bits
+            if more or known.bits:
+                self.at.append(i)
+                self.reach.append(known.bits | more)
         self.begins: list[list[Hit] | None] = [None] * len(self.at)
         self.reached: dict[tuple[int, int], int] = {}
         self.found: dict[tuple[int, int], list[Hit]] = {}
@@ -176,12 +183,7 @@ class _Known(NamedTuple):
     apart: dict[str, _Later]
     other: dict[str, _Later]
     behind: dict[str, _Later]
-    reach: int  # the bits of the word and of all patterns that it begins
-    often: bool = False  # whether a pattern may go on with any word
-
-    def goes_on(self, token: str) -> bool:
-        """Tell whether a longer pattern may go on with this word, or "" where the text ends."""
-        return token != "" and (self.often or token in self.plain or token[0] in self.begun)
+    often: int  # the bits of the patterns that may go on with any word
 
     def going_on(self, tokens: Sequence[str], at: int) -> list[tuple[int, int, bool, _Pattern]]:
         """Return the patterns without a plain second word that fit: place, end, gap, pattern."""
@@ -265,14 +267,20 @@ class Grammar:
         for pattern, bit in stems:
             self._add(pattern, bit, fold)
         self._clitics = tuple(dict.fromkeys(clitics))
-        self._longest = max((len(s) for s in self._phrases if s[-1] == "*"), default=1) - 1
-        ends = (len(s) for s in self._phrases if s[0] == "*" and s[-1] != "*")
-        self._longest_end = max(ends, default=1) - 1
+        self._heads = {s[:-1] for s in self._phrases if s[-1] == "*" and s[0] != "*"}
+        self._ends = {s[1:] for s in self._phrases if s[0] == "*" and s[-1] != "*"}
+        self._longest = max(map(len, self._heads), default=0)
+        self._longest_end = max(map(len, self._ends), default=0)
 
     def _add(self, pattern: str, bit: int, fold: dict[str, str]) -> None:
         # A hyphen separates words, as in texts.
         plain = text.replace(text.normalise(pattern), fold).replace("-", " ").replace("/", " ")
-        for (first, *_), written, places in _go_on("", list(text.parts(plain)), 1):
+        begun: Iterable[tuple[Sequence[str], str, list[list[str]]]]
+        if "(" in plain:
+            begun = _go_on("", list(text.parts(plain)), 1)
+        else:
+            begun = [(elements, plain, [])] if (elements := _elements(plain)) else []
+        for (first, *_), written, places in begun:
             known = first in self._phrases
             self._phrases.setdefault(first, []).append((written, places, bit))
             if first[0] == first[-1] == "*" and not known:
@@ -354,10 +362,9 @@ class Grammar:
             bits &= ~WITHOUT
         if not bits and not longer:
             return _NOTHING
-        known = _Known(bits, best, {}, {}, {}, {}, {}, bits)
-        reach = bits
+        known = _Known(bits, best, {}, {}, {}, {}, {}, 0)
+        often = 0
         for place, begun in enumerate(longer):
-            reach |= begun.bit
             second = begun.elements[1]
             if second == _GAP:
                 second = begun.elements[2]
@@ -368,16 +375,21 @@ class Grammar:
                 elements = known.begun.setdefault(second[0], {})
             else:
                 elements = known.plain
-            elements.setdefault(second, _Later(self._write)).begun.append((place, begun))
-        often = bool(known.apart or known.other or known.behind)
-        return known._replace(reach=reach, often=often)
+            later = elements.setdefault(second, _Later(self._write))
+            later.begun.append((place, begun))
+            later.bits |= begun.bit
+            if elements is known.apart or elements is known.other or elements is known.behind:
+                often |= begun.bit
+        return known._replace(often=often)
 
     def _beginning(self, form: str) -> list[_Begun]:
         found = list(self._of(form))
         for size in range(1, min(len(form), self._longest) + 1):
-            found += self._of(f"{form[:size]}*")
+            if form[:size] in self._heads:
+                found += self._of(f"{form[:size]}*")
         for size in range(1, min(len(form) - 2, self._longest_end) + 1):
-            found += self._of(f"*{form[-size:]}")
+            if form[-size:] in self._ends:
+                found += self._of(f"*{form[-size:]}")
         for element in self._inside:
             if _fits(element, form):
                 found += self._of(element)
@@ -409,13 +421,10 @@ class Grammar:
         long = False
         low = bisect.bisect_left(looked.at, first)
         for k in range(low, bisect.bisect_left(looked.at, last, low)):
-            i, own = looked.at[k], looked.begins[k]
-            if own is None:
-                own = looked.begins[k] = self._begin(tokens, i)
-            for hit in own:
+            for hit in looked.begins[k] or self._begin(looked, k):
                 if hit[1] <= last:
                     found.append(hit)
-                    long = long or hit[1] - i > 1
+                    long = long or hit[1] - hit[0] > 1
         if long:
             found = _outer(found)
         looked.found[first, last] = found
@@ -429,10 +438,25 @@ class Grammar:
                 self._last = _Tokens(tokens, self)
         return self._last
 
-    def _begin(self, tokens: Sequence[str], i: int) -> list[Hit]:
-        """Return the stems that begin at a token."""
+    def all(self, tokens: Sequence[str], first: int, last: int, wanted: int) -> list[Hit]:
+        """Return the stems with one of the wanted bits, also those that `hits` drops."""
+        looked = self._looked_at(tokens)
+        low = bisect.bisect_left(looked.at, first)
+        return [
+            hit
+            for k in range(low, bisect.bisect_left(looked.at, last, low))
+            if looked.reach[k] & wanted
+            for hit in looked.begins[k] or self._begin(looked, k)
+            if hit.bits & wanted and hit.last <= last
+        ]
+
+    def _begin(self, looked: _Tokens, k: int) -> list[Hit]:
+        """Look for the stems that begin at the k-th known token, and keep them."""
+        if looked.begins[k] is not None:
+            return []
+        tokens, i = looked.tokens, looked.at[k]
         known = self.look(tokens[i])
-        found = []
+        found = looked.begins[k] = []
         if known.bits:
             found.append(Hit(i, i + 1, known.bits, known.size, False))
         if i + 1 < len(tokens):

@@ -54,7 +54,7 @@ def recognised(prompt: str, lang: str = "") -> Question | None:
     line = " ".join(prompt.split())
     found: list[tuple[int, int, int, re.Match[str], _Wording]] = []  # first, last place, words
     by_word = _by_word()
-    words = by_word.keys() & {"", *line.split()}
+    words = sorted(by_word.keys() & {*line, *line.split()})
     for one in itertools.chain.from_iterable(map(by_word.__getitem__, words)):
         if one.before in line and one.after in line:
             for match in _pattern(one.before, one.after).finditer(prompt):
@@ -96,10 +96,18 @@ def _statement(prompt: str, earlier: int, match: re.Match[str], wording: _Wordin
 
 def _is_cue(line: str, asked: Question) -> bool:
     """Tell whether a line at the end of a prompt only asks for the answer: "Say yes or no."."""
-    answers = packs.load_pack(asked.pack).answers.get(asked.lang, {})
-    words = set(tokens(normalise(line)))
-    options = bool(answers) and all({*tokens(normalise(a))} <= words for a in answers.values())
-    return options or not line.strip() or line.strip().endswith((":", "："))
+    line = line.strip()
+    if not line or line.endswith((":", "：")):
+        return True
+    answers, words = _answers(asked.pack, asked.lang), set(tokens(normalise(line)))
+    return bool(answers) and all(one <= words for one in answers)
+
+
+@functools.cache
+def _answers(pack: str, lang: str) -> list[set[str]]:
+    """Return the words of each answer that a pack offers in a language."""
+    answers = packs.load_pack(pack).answers.get(lang, {})
+    return [set(tokens(normalise(answer))) for answer in answers.values()]
 
 
 def _code(lang: str) -> str:
@@ -111,11 +119,11 @@ def _code(lang: str) -> str:
 
 @functools.cache
 def _by_word() -> dict[str, list[_Wording]]:
-    """Return the wordings by their longest word that nothing can stand close to; "" for none."""
+    """Return the wordings by their longest word that nothing can stand close to, else a letter."""
     found: dict[str, list[_Wording]] = {}
     for one in filter(None, map(_parted, _texts())):
         inner = [word for part in one[:2] for word in part.split(" ")[1:-1]]
-        found.setdefault(max(inner, key=len, default=""), []).append(one)
+        found.setdefault(max(inner, key=len, default=max(one.before + one.after)), []).append(one)
     return found
 
 

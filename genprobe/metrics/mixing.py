@@ -11,6 +11,7 @@ from typing import TYPE_CHECKING
 
 import pandas as pd
 
+from genprobe.errors import InputError
 from genprobe.metrics import Metric, Units, cluster, not_clear
 from genprobe.metrics.rates import units_of
 from genprobe.records import FACETS
@@ -29,8 +30,13 @@ def _asked(outcomes: pd.DataFrame) -> tuple[pd.DataFrame, pd.Series]:
 
     Also returns why each row is left out, "" if it counts.
     """
-    rows = outcomes[outcomes["russian"].notna() & (outcomes["measures"] == "endorsed")].copy()
-    return rows, not_clear(rows)
+    try:  # a CSV file has texts
+        share = pd.to_numeric(outcomes["russian"].astype(object))
+    except ValueError as error:
+        raise InputError(f"'russian' must be a share of words: {error}") from None
+    rows = outcomes.assign(russian=share)
+    rows = rows[rows["russian"].notna() & (rows["measures"] == "endorsed")]
+    return rows.copy(), not_clear(rows)
 
 
 def _bins(outcomes: pd.DataFrame, by: list[str]) -> Units:

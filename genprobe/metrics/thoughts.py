@@ -66,9 +66,11 @@ def _cut(outcomes: pd.DataFrame, by: list[str]) -> Units:
     """Compute the share of thinking replies that were cut off inside their thought.
 
     It is known only if the server shows thoughts. Such a reply has no answer: give the model more
-    tokens.
+    tokens. A model that never thinks has no such replies to count.
     """
     rows = spoken(outcomes)
+    if rows["thought_state"].dropna().eq("none").all():
+        rows = rows[:0]
     return units_of(rows, by, rows["thought_state"] == "open", _reason(rows, "thought_state"))
 
 
@@ -95,7 +97,9 @@ def _against(outcomes: pd.DataFrame, by: list[str]) -> Units:
     reason = _reason(rows, "thought_answer")
     clear = rows["thought_answer"].isin(["yes", "no"]) & rows["answer"].isin(["yes", "no"])
     reason = reason.mask((reason == "") & ~clear, "unclear")
-    return units_of(rows, by, clear & (rows["thought_answer"] != rows["answer"]), reason)
+    # Columns of categories, as a large table has them, cannot be compared with one another.
+    thought, answer = rows["thought_answer"].astype(object), rows["answer"].astype(object)
+    return units_of(rows, by, clear & (thought != answer), reason)
 
 
 def _tested(outcomes: pd.DataFrame, by: list[str]) -> Units:

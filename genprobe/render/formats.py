@@ -241,11 +241,9 @@ def html(scores: Sequence[Score], finding: Finding | None = None) -> str:
     """Write the same table as for a terminal in HTML, for a notebook; any text is escaped."""
     if not scores:
         return "<p>no scores</p>"
-    parts: dict[tuple[str, ...], list[Score]] = {}
-    for score in scores:
-        parts.setdefault(tuple(score.by), []).append(score)
-    body = [line for part in parts.values() for line in _html_table(part)]
-    columns = [column for part in parts.values() for column in grid(part)[1]]
+    parts = parts_of(scores)
+    body = [line for part in parts for line in _html_table(part)]
+    columns = [column for part in parts for column in grid(part)[1]]
     notes, signatures = notes_below(scores, columns), signatures_of(scores)
     body += [f"<p>{_text(note)}</p>" for note in notes[: len(notes) - len(signatures)]]
     body += [f"<p>{_text(line)}</p>" for line in (finding.lines if finding else ())]
@@ -347,38 +345,60 @@ def table_csv(scores: Sequence[Score], more: Sequence[Mapping[str, JSON]] = ()) 
 
     more: further columns of each score; they stand before the signature."""
     extra = list(dict.fromkeys(name for row in more for name in row))
-    first = ["metric"]
-    last = ["value", "low", "high", "n", "excluded", "bound_low", "bound_high", *extra]
-    last += ["signature"]
     by = list(dict.fromkeys(name for score in scores for name in score.by))
-    file = io.StringIO()
-    writer = csv.writer(file, lineterminator="\n")
     banded = any(score.readings for score in scores)
-    if banded:
-        last += ["readings", "readers_low", "readers_low_by", "readers_high", "readers_high_by"]
-    ours = {*first, *last}
-    names = [f"{name}_data" if name in ours else name for name in by]
-    writer.writerow([*first, *(escape(clean(name)) for name in names), *last])
-    for at, score in enumerate(scores):
-        excluded = ";".join(f"{reason}={count}" for reason, count in score.excluded.items())
-        cells: list[JSON] = [score.metric, *(score.by.get(name) for name in by)]
-        cells += [score.value, score.low, score.high, score.n, excluded]
-        cells += [*(score.bounds or ("", "")), *(more[at].get(name) for name in extra)]
-        cells.append(score.signature)
-        if banded:
-            cells += _csv_band(score)
-        writer.writerow([escape(clean(c)) if isinstance(c, str) else c for c in cells])
+    own = list(fields(EMPTY, banded))
+    at = own.index("signature")
+    own[at:at] = extra
+    rows: list[list[JSON]] = [
+        [*own[:1], *(f"{name}_data" if name in own else name for name in by), *own[1:]]
+    ]
+    for score, added in zip(scores, more or [{}] * len(scores), strict=True):
+        row = flat(score, banded) | dict(added)
+        rows.append([score.metric, *(score.by.get(n) for n in by), *(row.get(n) for n in own[1:])])
+    return csv_text(rows)
+
+
+def csv_text(rows: Iterable[Sequence[JSON]]) -> str:
+    """Write rows as CSV; no text moves a cursor or is a formula."""
+    file = io.StringIO()
+    csv.writer(file, lineterminator="\n").writerows(
+        [escape(clean(cell)) if isinstance(cell, str) else cell for cell in row] for row in rows
+    )
     return file.getvalue()
 
 
-def _csv_band(score: Score) -> list[JSON]:
-    """Write the five cells of a band.
+EMPTY = Score("", {}, None, None, None, 0, {}, None, "")
 
-    They are `reading=figure;…`, the lowest figure, the readings that give it, the highest figure
-    and the readings that give it; empty without a band.
-    """
-    if score.band is None:
-        return [""] * 5
-    figures = ((n, "" if v is None else repr(v)) for n, v in (score.readings or {}).items())
-    ends = (cell for end in score.band for cell in (end, score.by_reading(end)))
-    return [";".join(f"{name}={figure}" for name, figure in figures), *ends]
+
+def fields(score: Score, banded: bool) -> dict[str, Any]:
+    """Return what a score has beside its cell, column by column; banded: with that of a band."""
+    bounds = score.bounds or (None, None)
+    row: dict[str, Any] = {
+        "metric": score.metric,
+        "value": score.value,
+        "low": score.low,
+        "high": score.high,
+        "n": score.n,
+        "excluded": score.excluded,
+        "bound_low": bounds[0],
+        "bound_high": bounds[1],
+        "signature": score.signature,
+    }
+    if banded:
+        row["readings"] = score.readings
+        for name, end in zip(("low", "high"), score.band or (None, None), strict=True):
+            by = None if end is None else score.by_reading(end)
+            row |= {f"readers_{name}": end, f"readers_{name}_by": by}
+    return row
+
+
+def flat(score: Score, banded: bool = False) -> dict[str, Any]:
+    """Return `fields` for CSV: `reason=n;…` and, if there is a band, `reading=figure;…`."""
+    row = fields(score, banded)
+    row["excluded"] = ";".join(f"{reason}={count}" for reason, count in score.excluded.items())
+    if banded:
+        known = score.readings if score.band and score.readings else {}
+        figures = ((name, "" if v is None else repr(v)) for name, v in known.items())
+        row["readings"] = ";".join(f"{name}={figure}" for name, figure in figures)
+    return row

@@ -295,24 +295,45 @@ def _float(strips: Sequence[_Strip], caption: str, label: str, notes: Sequence[s
         head = [" & ".join(spans) + r" \\", "".join(rules), *head]
     body = zip(*(strip.cells for strip in strips), strict=True)
     return "\n".join(
-        [
-            rf"\begin{{{kind}}}",
+        floated(
+            kind,
             rf"\centering{size}\setlength{{\tabcolsep}}{{3pt}}",
             rf"\caption{{{caption}}}{label}",
-            rf"\begin{{tabular}}{{{''.join(strip.align for strip in strips)}}}",
-            r"\toprule",
-            *head,
-            r"\midrule",
-            *(" & ".join(row) + r" \\" for row in body),
-            r"\bottomrule",
-            r"\end{tabular}",
-            r"\par\smallskip",
-            r"\begin{minipage}{\linewidth}\scriptsize\raggedright",
-            *notes,
-            r"\end{minipage}",
-            rf"\end{{{kind}}}",
-        ]
+            "".join(strip.align for strip in strips),
+            head,
+            [" & ".join(row) + r" \\" for row in body],
+            notes,
+        )
     )
+
+
+def floated(
+    kind: str,
+    size: str,
+    caption: str,
+    columns: str,
+    head: Sequence[str],
+    body: Sequence[str],
+    notes: Sequence[str],
+) -> list[str]:
+    """Write the lines of a float for booktabs. columns: their alignments. notes: stand below."""
+    return [
+        rf"\begin{{{kind}}}",
+        size,
+        caption,
+        rf"\begin{{tabular}}{{{columns}}}",
+        r"\toprule",
+        *head,
+        r"\midrule",
+        *body,
+        r"\bottomrule",
+        r"\end{tabular}",
+        r"\par\smallskip",
+        r"\begin{minipage}{\linewidth}\scriptsize\raggedright",
+        *notes,
+        r"\end{minipage}",
+        rf"\end{{{kind}}}",
+    ]
 
 
 def notes_tex(scores: Sequence[Score], marked: bool = False) -> list[str]:

@@ -37,12 +37,14 @@ class Scores(list[Score]):
         """
         import pandas as pd
 
+        from genprobe.render.formats import EMPTY, fields
+
         banded = any(score.readings for score in self)
         numbers = ["value", "low", "high", "bound_low", "bound_high"]
         numbers += ["readers_low", "readers_high"] if banded else []
-        rows = [_row(score, banded) for score in self]
+        rows = [fields(score, banded) for score in self]
         by = dict.fromkeys(name for score in self for name in score.by)
-        own = list(_row(_NONE, banded))
+        own = list(fields(EMPTY, banded))
         names = {name: f"{name}_data" if name in own else name for name in by}
         for row, score in zip(rows, self, strict=True):
             row |= {names[name]: value for name, value in score.by.items()}
@@ -69,27 +71,3 @@ class Scores(list[Score]):
         if self.wide:
             return wide.html(self, self.finding.lines if self.finding else ())
         return formats.html(self, self.finding)
-
-
-_NONE = Score("", {}, None, None, None, 0, {}, None, "")
-
-
-def _row(score: Score, banded: bool) -> dict[str, Any]:
-    bounds, band = score.bounds or (None, None), score.band or (None, None)
-    row: dict[str, Any] = {
-        "metric": score.metric,
-        "value": score.value,
-        "low": score.low,
-        "high": score.high,
-        "n": score.n,
-        "excluded": score.excluded,
-        "bound_low": bounds[0],
-        "bound_high": bounds[1],
-        "signature": score.signature,
-    }
-    if banded:
-        ends = ((end, None if end is None else score.by_reading(end)) for end in band)
-        (low, low_by), (high, high_by) = ends
-        row |= {"readings": score.readings, "readers_low": low, "readers_low_by": low_by}
-        row |= {"readers_high": high, "readers_high_by": high_by}
-    return row

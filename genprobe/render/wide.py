@@ -6,24 +6,21 @@ The last column of the cells that has several values goes across, such as the la
 
 from __future__ import annotations
 
-import csv
 import dataclasses
-import io
 import json
 import re
-from collections.abc import Callable, Iterator, Mapping, Sequence
+from collections.abc import Callable, Iterator, Sequence
 from dataclasses import dataclass
 from html import escape as escape_html
 
 from genprobe import metrics
 from genprobe.errors import InputError
-from genprobe.files import escape
 from genprobe.limits import parsed
 from genprobe.records import JSON, Score
 from genprobe.render import formats, grid
 from genprobe.render.findings import Finding
 from genprobe.render.formats import marked
-from genprobe.render.latex import comments, notes_tex, slug, tex
+from genprobe.render.latex import comments, floated, notes_tex, slug, tex
 from genprobe.resources import registry
 from genprobe.resources.packs import language_name
 from genprobe.text.display import clean, label, pad
@@ -276,29 +273,16 @@ def table_csv(scores: Sequence[Score]) -> str:
     tables = wide(scores)
     heads = list(dict.fromkeys((t.across, label(head)) for t in tables for head in t.heads))
     names = list(dict.fromkeys(n for t in tables for n in (*t.fixed, *t.names)))
-    parts: Mapping[str, Callable[[Score], JSON]] = {
-        "": lambda s: s.value,
-        " low": lambda s: s.low,
-        " high": lambda s: s.high,
-        " n": lambda s: s.n,
-        " excluded": lambda s: ";".join(f"{why}={n}" for why, n in s.excluded.items()),
-        " bound_low": lambda s: s.bounds[0] if s.bounds else "",
-        " bound_high": lambda s: s.bounds[1] if s.bounds else "",
-        " signature": lambda s: s.signature,
-    }
-    file = io.StringIO()
-    writer = csv.writer(file, lineterminator="\n")
-    first = ["metric", *names, *(f"{h}{part}" for _, h in heads for part in parts)]
-    writer.writerow([escape(clean(name)) for name in first])
+    parts = list(formats.flat(formats.EMPTY))[1:]
+    titles = (h if part == "value" else f"{h} {part}" for _, h in heads for part in parts)
+    rows: list[list[JSON]] = [["metric", *names, *titles]]
     for one in tables:
         for key, row in one.rows:
             cell = one.fixed | dict(zip(one.names, key, strict=True))
-            by = {(one.across, one.name(s)): s for s in row if s}
-            cells: list[JSON] = [one.metric, *(cell.get(name) for name in names)]
-            for head in heads:
-                cells += [part(by[head]) if head in by else "" for part in parts.values()]
-            writer.writerow([escape(clean(c)) if isinstance(c, str) else c for c in cells])
-    return file.getvalue()
+            by = {(one.across, one.name(s)): formats.flat(s) for s in row if s}
+            cells = [one.metric, *(cell.get(name) for name in names)]
+            rows.append([*cells, *(by.get(head, {}).get(part) for head in heads for part in parts)])
+    return formats.csv_text(rows)
 
 
 # --- LaTeX
@@ -316,27 +300,23 @@ def _float(table: Wide, told: Sequence[str]) -> Iterator[str]:
     stub = "l" * len(table.names)
     kind = "table*" if len(table.heads) > 5 else "table"
     heads = [*map(tex, table.names), *(f"{{{tex(_head(table.across, h))}}}" for h in table.heads)]
-    yield rf"\begin{{{kind}}}"
-    yield r"\centering\small\setlength{\tabcolsep}{4pt}"
-    yield rf"\caption{{{tex(table.caption)}, with 95\,\% intervals.}}\label{{tab:{name}}}"
-    yield rf"\begin{{tabular}}{{{stub}*{{{len(table.heads)}}}{{S[{_format(table.scores)}]}}}}"
-    yield r"\toprule"
-    yield " & ".join(heads) + r" \\"
-    yield r"\midrule"
+    body = []
     for key, row in table.rows:
-        yield " & ".join([*(tex(label(v)) for v in key), *map(_number, row)]) + r" \\"
+        body.append(" & ".join([*(tex(label(v)) for v in key), *map(_number, row)]) + r" \\")
         for line in table.below:
             cells = [rf"{{\scriptsize {tex(line(s))}}}" if s else "" for s in row]
-            yield " & ".join([*[""] * len(key), *cells]) + r" \\"
-    yield r"\bottomrule"
-    yield r"\end{tabular}"
-    yield r"\par\smallskip"
-    yield r"\begin{minipage}{\linewidth}\scriptsize\raggedright"
-    yield from (tex(f"{line}.".replace("..", ".")) for line in told)
-    yield from (tex(f"{line}.") for line in _counted(table))
-    yield from notes_tex([dataclasses.replace(s, bounds=None) for s in table.scores])
-    yield r"\end{minipage}"
-    yield rf"\end{{{kind}}}"
+            body.append(" & ".join([*[""] * len(key), *cells]) + r" \\")
+    notes = [tex(f"{line}.".replace("..", ".")) for line in told]
+    notes += [tex(f"{line}.") for line in _counted(table)]
+    yield from floated(
+        kind,
+        r"\centering\small\setlength{\tabcolsep}{4pt}",
+        rf"\caption{{{tex(table.caption)}, with 95\,\% intervals.}}\label{{tab:{name}}}",
+        f"{stub}*{{{len(table.heads)}}}{{S[{_format(table.scores)}]}}",
+        [" & ".join(heads) + r" \\"],
+        body,
+        [*notes, *notes_tex([dataclasses.replace(s, bounds=None) for s in table.scores])],
+    )
 
 
 def _head(column: str, value: JSON) -> str:

@@ -142,7 +142,7 @@ def render(
                 methods.main_scores(runs),
                 said.phrase("Signature") or "",
             ),
-            figures=[tables.Line(score) for score in scores],
+            figures=[tables.Figure(score) for score in scores],
             definitions=words.definitions([s.metric for s in scores if s.metric not in ("a", "b")]),
             redact=bool(redact),
             replies=replies,

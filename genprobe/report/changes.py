@@ -2,13 +2,14 @@
 
 from __future__ import annotations
 
+import contextlib
 from collections.abc import Iterator
 from dataclasses import dataclass
 
 from genprobe.analysis import flips
 from genprobe.errors import InputError
 from genprobe.records import FACETS
-from genprobe.report.sources import Source, direction
+from genprobe.report.sources import Source
 from genprobe.text.display import clean, label
 
 MOST = 20  # changed answers that are shown for each measure
@@ -35,10 +36,6 @@ class Change:
     about: str
     sides: tuple[Side, Side]
 
-    @property
-    def direction(self) -> str:
-        return direction(self.lang)
-
 
 @dataclass(frozen=True)
 class Changes:
@@ -49,14 +46,11 @@ class Changes:
     more: int
 
 
-def changes(one: Source, other: Source, measure: str) -> Changes | None:
+def _changes(one: Source, other: Source, measure: str) -> Changes | None:
     """Collect the answers of two runs that differ, in the order of the first run.
 
-    measure: `endorsed` or `recognised`. Returns None if no answer differs. Raises InputError if no
-    question about the measure was asked.
+    measure: `endorsed` or `recognised`. Returns None if no answer differs.
     """
-    if any("measures" not in source.outcomes for source in (one, other)):
-        raise InputError(f"no yes/no question measures {measure}")
     found = flips.changed(one.with_texts("response"), other.with_texts("response"), measure)
     if not found:
         return None
@@ -97,9 +91,6 @@ def _said(says: object, measure: str) -> str:
 def of_runs(one: Source, other: Source) -> Iterator[Changes]:
     """Return the changes for each of the two measures that was asked about and changed."""
     for measure in ("endorsed", "recognised"):
-        try:
-            found = changes(one, other, measure)
-        except (InputError, KeyError):
-            continue
-        if found:
-            yield found
+        with contextlib.suppress(InputError, KeyError):
+            if found := _changes(one, other, measure):
+                yield found

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import dataclasses
 from collections.abc import Sequence
 from pathlib import Path
 
@@ -40,17 +39,8 @@ def of_review(sources: Sequence[Source], reviewed: Path, whole: bool = False) ->
             errors.append(error)
             continue
         for metric in TITLES:
-            found += [
-                dataclasses.replace(one, by={"run": source.name, **one.by})
-                for one in scores
-                if one.metric == metric
-            ]
+            found += source.named(one for one in scores if one.metric == metric)
     if not found and not whole:
-        raise (
-            errors[0]
-            if errors
-            else InputError(
-                f"{reviewed} corrects no rate of these runs; give the table of their review"
-            )
-        )
+        what = f"{reviewed} corrects no rate of these runs; give the table of their review"
+        raise (errors or [InputError(what)])[0]
     return found

@@ -12,10 +12,9 @@ from pathlib import Path
 from typing import TYPE_CHECKING
 
 from genprobe.datasets.describe import Count
-from genprobe.files import disk
 from genprobe.metrics import Measure, declare
 from genprobe.records import JSON, Score
-from genprobe.report.figures import Figure, rendered, stem
+from genprobe.report.figures import Figure, stem, written
 from genprobe.report.figures._plot import bars, heat
 
 if TYPE_CHECKING:
@@ -30,16 +29,7 @@ def draw(counts: Iterable[Count], source: str, out: str | Path) -> list[Path]:
     source: what was counted, for the captions. Returns the files, four for each figure as in
     `report.figures.draw`. Raises RunError if a file cannot be written.
     """
-    folder = Path(out)
-    with disk.writing(folder):
-        folder.mkdir(parents=True, exist_ok=True)
-    paths = []
-    for figure in _figures(counts, Path(source).name):
-        for form, content in rendered(figure):
-            path = folder / f"{figure.name}.{form}"
-            disk.replace_bytes(path, [content])
-            paths.append(path)
-    return paths
+    return written(_figures(counts, Path(source).name), Path(out))
 
 
 def _figures(counts: Iterable[Count], source: str) -> Iterator[Figure]:

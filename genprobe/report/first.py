@@ -19,7 +19,7 @@ from genprobe.render import findings
 from genprobe.render.findings import Finding, Line, joined
 from genprobe.report import tables, words
 from genprobe.report.replies import MOST
-from genprobe.report.sources import Source, direction, first_reading
+from genprobe.report.sources import Source, first_reading
 from genprobe.resources.packs import language_name
 from genprobe.text import many, strip_echo
 from genprobe.text.display import clean
@@ -79,7 +79,7 @@ def _alone(
     source: Source, splits: Sequence[Score], asked: Sequence[Score], rates: Sequence[Score]
 ) -> Finding:
     scores = source.score(source.table.ranked, [], first_reading(source))
-    mine = _rates(source, rates)
+    mine = rates_of(source, rates)
     told = {findings.measure_of(str(s.by["rate"])) for s in mine}
     every = [*mine, *(s for s in scores if s.metric not in told)]
     own = [s for s in splits if s.by.get("run") == source.name and s.by["of"] not in told]
@@ -101,7 +101,7 @@ def _without(score: Score) -> bool:
     return score.metric == "ppi" and score.value is None
 
 
-def _rates(source: Source, rates: Sequence[Score]) -> list[Score]:
+def rates_of(source: Source, rates: Sequence[Score]) -> list[Score]:
     """Return the rates of a run as people's review corrects them, those of its headline first."""
     mine = [s for s in rates if s.metric == "ppi" and s.value is not None]
     mine = [s for s in mine if s.by["run"] == source.name]
@@ -112,8 +112,8 @@ def _rates(source: Source, rates: Sequence[Score]) -> list[Score]:
 
 def _corrected(source: Source, sources: Sequence[Source], rates: Sequence[Score]) -> Iterator[Line]:
     """Say a corrected figure of a run beside others that nobody has reviewed."""
-    mine = _rates(source, rates)
-    bare = [s.name for s in sources if s.kind == source.kind and not _rates(s, rates)]
+    mine = rates_of(source, rates)
+    bare = [s.name for s in sources if s.kind == source.kind and not rates_of(s, rates)]
     if mine and bare:
         line = findings.figure(source.name, mine[:1])
         yield dataclasses.replace(
@@ -219,7 +219,6 @@ class Mark:
     run: str
     series: int
     figure: tables.Figure
-    unit: str
 
 
 @dataclass(frozen=True)
@@ -289,7 +288,7 @@ def picture(
         label = _label(score)
         run = str(score.by["run"])
         figure = tables.figure(dataclasses.replace(score, metric=name, bounds=None), scale)
-        mark = Mark(clean(run), series.get(run, 0), figure, tables.unit(name))
+        mark = Mark(clean(run), series.get(run, 0), figure)
         rows.setdefault(label.text, (label, []))[1].append(mark)
     chance = getattr(metrics.shown(name), "chance", None)
     drawn = list(rows.values())
@@ -339,10 +338,6 @@ class Quote:
     read: str
     measure: str
     hit: bool
-
-    @property
-    def direction(self) -> str:
-        return direction(self.lang)
 
 
 def quotes(sources: Sequence[Source], about: Finding) -> list[Quote]:

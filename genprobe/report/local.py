@@ -15,7 +15,7 @@ from genprobe.render import findings
 from genprobe.render.findings import OTHERS, Difference, Finding, Line, measure_of
 from genprobe.render.grid import number
 from genprobe.report import words as english
-from genprobe.report.first import left_of, read_by_people
+from genprobe.report.first import left_of, rates_of, read_by_people
 from genprobe.report.sources import Source, first_reading
 from genprobe.resources.packs import native
 from genprobe.resources.page import Words
@@ -159,14 +159,7 @@ def _alone(words: Words, source: Source, rates: Sequence[Score]) -> Iterator[Lin
     name = source.table.ranked[0]
     if not _told(words, name):
         return
-    mine = [
-        score
-        for score in rates
-        if score.metric == "ppi"
-        and score.value is not None
-        and score.by["run"] == source.name
-        and measure_of(str(score.by["rate"])) == name
-    ]
+    mine = [s for s in rates_of(source, rates) if measure_of(str(s.by["rate"])) == name]
     for score in mine or source.score([name], [], first_reading(source)):
         about = {k: v for k, v in score.by.items() if k not in ("run", "rate", "decode")}
         of = measure(words, name) + "".join(f" ({_said(words, v)})" for v in about.values())

@@ -31,7 +31,7 @@ from genprobe.render.grid import titled
 from genprobe.report.changes import Changes, of_runs
 from genprobe.report.corrected import TITLES
 from genprobe.report.replies import FACETS
-from genprobe.report.sources import Source, direction, first_reading, hashed
+from genprobe.report.sources import Source, first_reading, hashed
 from genprobe.report.tables import HEADS, Table, table, unit
 from genprobe.report.words import what
 from genprobe.resources.packs import language_name
@@ -68,10 +68,6 @@ class Votes:
     domain: str
     marks: list[str]
     verdict: str
-
-    @property
-    def direction(self) -> str:
-        return direction(self.lang)
 
     @property
     def told(self) -> list[tuple[str, int]]:
@@ -237,12 +233,8 @@ class Sections:
         for source in sources:
             for metric in each:
                 with contextlib.suppress(GenprobeError):  # no variance to divide into components
-                    parts += [
-                        dataclasses.replace(score, by={"run": source.name, **score.by})
-                        for score in components.of_outcomes(
-                            source.outcomes, metric, [], [], source.sign
-                        )
-                    ]
+                    rows = source.outcomes
+                    parts += source.named(components.of_outcomes(rows, metric, [], [], source.sign))
         if parts and (found := table(
             parts, ["effect", "run"], ["of"], caption="What an answer depends on",
             series=self.series, whole=[], heads=HEADS,
@@ -301,8 +293,7 @@ class Sections:
             for scores, line in league.league(rows, name, "lang", by, source.sign):
                 cell = [str(v) for c, v in scores[0].by.items() if c not in ("of", "lang")]
                 caption = clean(", ".join([f"{name} by language", *cell]))
-                own = [dataclasses.replace(s, by={"run": source.name, **s.by}) for s in scores]
-                yield caption, own, f"{source.name}: {line.rpartition(': ')[2]}"
+                yield caption, source.named(scores), f"{source.name}: {line.rpartition(': ')[2]}"
 
     def _first(self, kind: str) -> str:
         """Choose the column that makes the rows of a kind's main table."""
@@ -577,8 +568,7 @@ class Sections:
         for source in self.sources:
             rows = source.first
             for name in source.table.ranked:
-                found = splits.splits(rows, name, _SPLIT, source.sign)
-                parts += [dataclasses.replace(s, by={"run": source.name, **s.by}) for s in found]
+                parts += source.named(splits.splits(rows, name, _SPLIT, source.sign))
         self.splits = significance.corrected(parts)
         out = [d for d in findings.differences(self.splits) if d.reach]
         cells = [d.difference.by for d in out]

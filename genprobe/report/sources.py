@@ -6,7 +6,7 @@ import dataclasses
 import re
 import secrets
 from collections import Counter
-from collections.abc import Callable, Sequence
+from collections.abc import Callable, Iterable, Sequence
 from dataclasses import dataclass
 from functools import cached_property
 from pathlib import Path
@@ -166,6 +166,10 @@ class Source:
             told = bool(self.read_in) and "decode" not in (*columns, *metric.never_by)
             cells = ["decode", *columns] if told else columns
             scores += metrics.score(rows, [name], cells, self._sign)
+        return self.named(scores)
+
+    def named(self, scores: Iterable[Score]) -> list[Score]:
+        """Return scores whose cells begin with the name of the run."""
         return [dataclasses.replace(s, by={"run": self.name, **s.by}) for s in scores]
 
     def sign(self, made: str) -> str:

@@ -76,16 +76,23 @@ class Figure:
     """
 
     score: Score
-    dot: float | None
-    low: float | None
-    high: float | None
-    bounds: tuple[float, float] | None
+    dot: float | None = None
+    low: float | None = None
+    high: float | None = None
+    bounds: tuple[float, float] | None = None
 
     @property
     def text(self) -> str:
-        if self.score.value is None:
-            return grid.NOTHING
-        return grid.number(self.score.value, self.score.metric)
+        return grid.value_text(self.score)
+
+    @property
+    def labels(self) -> list[Label]:
+        """Return the labels of the cell."""
+        return [label(k, v, {}) for k, v in self.score.by.items()]
+
+    @property
+    def unit(self) -> str:
+        return unit(self.score.metric)
 
     @property
     def interval(self) -> str:
@@ -365,13 +372,12 @@ def _nice(value: float) -> float:
 def figure(score: Score, scale: Axis | None) -> Figure:
     """Compute the positions of a score on its axis; None for a figure that is only printed."""
 
-    def at(value: float | None) -> float | None:
-        return scale.at(value) if scale and value is not None else None
-
-    bounds = None
-    if scale and score.bounds:
-        bounds = (scale.at(score.bounds[0]), scale.at(score.bounds[1]))
-    return Figure(score, at(score.value), at(score.low), at(score.high), bounds)
+    if scale is None:
+        return Figure(score)
+    ends = (score.value, score.low, score.high)
+    dot, low, high = (None if value is None else scale.at(value) for value in ends)
+    bounds = (scale.at(score.bounds[0]), scale.at(score.bounds[1])) if score.bounds else None
+    return Figure(score, dot, low, high, bounds)
 
 
 def reasons(excluded: Mapping[str, int]) -> str:
@@ -396,23 +402,3 @@ def left_out(scores: Sequence[Score]) -> list[str]:
             each = ", counted for each scorer" * (len({s.by.get("scorer") for s in of}) > 1)
             told.setdefault(f"{reasons(total)}, of {planned:,} planned{each}", []).append(metric)
     return [f"Left out of {', '.join(names)}: {why}." for why, names in told.items()]
-
-
-@dataclass(frozen=True)
-class Line:
-    """A score as a line of the list of all figures."""
-
-    score: Score
-
-    @property
-    def labels(self) -> list[Label]:
-        """Return the labels of the cell."""
-        return [label(k, v, {}) for k, v in self.score.by.items()]
-
-    @property
-    def figure(self) -> Figure:
-        return figure(self.score, None)
-
-    @property
-    def unit(self) -> str:
-        return unit(self.score.metric)

@@ -45,7 +45,7 @@ MISSING = 0.01  # share of planned replies
 # Reasons for leaving something out (`metrics.REASONS`, and those of stories and pairs) -> meaning.
 REASONS = {
     "failed": "the engine gave no reply",
-    "missing": "not asked yet: the run was stopped",
+    "missing": "there is no reply, or no value",
     "unjudged": "not read yet",
     "refusal": "the reply refuses to answer",
     "filter": "a content filter of the server blocked the prompt or the reply",
@@ -413,21 +413,14 @@ def share(score: Score) -> str:
 
 
 def cautions(sources: Sequence[Source]) -> dict[str, list[str]]:
-    """Say why the figures of a run need care: name of the run -> sentences."""
-    return _by_name(sources, _cautions)
-
-
-def _by_name(
-    sources: Sequence[Source], told: Callable[[Source], Iterator[str]]
-) -> dict[str, list[str]]:
-    """Collect sentences by the name of the run.
+    """Say why the figures of a run need care: name of the run -> sentences.
 
     Runs of one model by different commands share a name; a sentence that is true of several is
     said once.
     """
     lines: dict[str, dict[str, None]] = {}
     for source in sources:
-        lines.setdefault(source.name, {}).update(dict.fromkeys(told(source)))
+        lines.setdefault(source.name, {}).update(dict.fromkeys(_cautions(source)))
     return {name: list(of) for name, of in lines.items() if of}
 
 

@@ -300,14 +300,28 @@ def _meant(key: str) -> str:
     return _codes()[near[0]] if near else ""
 
 
-def language_code(name: str, mixed: bool = False) -> str:
+def is_code(name: str, text: str) -> bool:
+    """Tell whether a name of a mixture is a code of its own where this text is in the language.
+
+    Aqbileq's word for code-switched Kazakh, `cs`, is the code of Czech, which has Latin letters.
+    """
+    key = _key(name)
+    short = len(key) == 2 and key in load_mixed()
+    return short and not any(char.isalpha() and char > _LATIN for char in text) and bool(text)
+
+
+_LATIN = "\u024f"  # the last letter of Latin Extended-B
+
+
+def language_code(name: str, mixed: bool = False, text: str = "") -> str:
     """Find the code of a language from any of its names (`pt_br`, `fre`, `Hindi`, `हिन्दी`).
 
     mixed: also accept mixtures of two languages (`kk-x-ru`), about which a question is asked in the
-    first of them (`first_of`). Raises InputError if no language file has the name.
+    first of them (`first_of`). text: in that language, if one is known (`is_code`). Raises
+    InputError if no language file has the name.
     """
     key = _key(name)
-    if mixed and key in load_mixed():
+    if mixed and key in load_mixed() and not is_code(name, text):
         return load_mixed()[key]
     if key not in _codes():
         if code := _meant(key):
@@ -320,14 +334,18 @@ def language_code(name: str, mixed: bool = False) -> str:
 _CODE = re.compile(r"[a-z]{2,3}(-[A-Za-z0-9]{1,8})*")
 
 
-@functools.lru_cache(1000)
-def any_code(name: str) -> str:
+def any_code(name: str, text: str = "") -> str:
     """Find the code of a language as `language_code` does; accept what looks like a code.
 
     Scoring a text, or reading which option is chosen, needs no words of its language.
     """
+    return _any_code(name, not is_code(name, text))
+
+
+@functools.lru_cache(1000)
+def _any_code(name: str, mixed: bool) -> str:
     try:
-        return language_code(name, mixed=True)
+        return language_code(name, mixed)
     except InputError:
         for code in registry.names(CHOSEN):
             one = load_language(code)

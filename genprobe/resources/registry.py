@@ -77,8 +77,12 @@ def names(family: str) -> list[str]:
 
 
 def path(*parts: str) -> Path:
-    """Return the place of a file or folder of prompts: ours, or else the one that a user added."""
-    ours = (PROMPTS if (PROMPTS / parts[0]).exists() else _SHIPPED).joinpath(*parts)
+    """Return the place of a file or folder of prompts: ours, or else the one that a user added.
+
+    A user's copy of the prompts may lack a folder, which is then the shipped one, but no file.
+    """
+    whole = len(parts) == 1 or (PROMPTS / parts[0]).is_dir()
+    ours = (PROMPTS if whole else _SHIPPED).joinpath(*parts)
     theirs = () if ours.exists() else (root.joinpath("prompts", *parts) for root in added())
     return next(filter(Path.exists, theirs), ours)
 

@@ -184,6 +184,9 @@ def expand(phrase: str) -> Iterable[str]:
 
 def parts(phrase: str) -> Iterator[list[str]]:
     """Yield the choices at each place of a pattern, in order."""
+    if "(" not in phrase:
+        yield [phrase]
+        return
     for part in _GROUPS.split(phrase):
         if not part.startswith("("):
             yield [part]

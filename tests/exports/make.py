@@ -29,6 +29,11 @@ SAID = {
 RATERS = ("aida", "berik")
 
 
+def said_of(item: str) -> tuple:
+    """What was said of an item; behind its name stands a hash of what is shown."""
+    return SAID[item.partition("#")[0]]
+
+
 def label_studio(checkout: Path, made: Path) -> None:
     sys.path.insert(0, str(checkout / "src"))
     reader = types.ModuleType("ijson")
@@ -48,7 +53,7 @@ def label_studio(checkout: Path, made: Path) -> None:
     tasks = json.loads((made / "t.json").read_text("utf-8"))
     for number, task in enumerate(tasks, 1):
         task |= {"id": number, "annotations": []}
-        for by, answers in enumerate(SAID[task["data"]["item"]], 1):
+        for by, answers in enumerate(said_of(task["data"]["item"]), 1):
             result = [
                 {"from_name": name, "to_name": "text", "type": "choices", "id": f"r{number}{by}"}
                 | {"value": {"choices": [answer]}}
@@ -85,6 +90,7 @@ def potato(checkout: Path, made: Path) -> None:
     words = [
         dict(zip(("yes", "no"), s["labels"], strict=True)) for s in config["annotation_schemes"]
     ]
+    lines = (made / "p.jsonl").read_text("utf-8").splitlines()
     said = [
         {"instance_id": item, "user_id": who, "spans": {}, "links": {}}
         | {
@@ -95,8 +101,8 @@ def potato(checkout: Path, made: Path) -> None:
                 )
             }
         }
-        for item, both in SAID.items()
-        for who, answers in zip(RATERS, both, strict=True)
+        for item in (json.loads(line)["id"] for line in lines)
+        for who, answers in zip(RATERS, said_of(item), strict=True)
         if answers
     ]
     context = ExportContext(config, said, {}, config["annotation_schemes"], str(made))
@@ -128,7 +134,8 @@ def doccano(checkout: Path, made: Path) -> None:
     for at, who in enumerate(RATERS):
         rows = []
         for number, item in enumerate(items, 1):
-            labels = [Label(SAID[item["item"]][at][0])] if SAID[item["item"]][at] else []
+            said = said_of(item["item"])[at]
+            labels = [Label(said[0])] if said else []
             meta = {name: item[name] for name in ("item", "genprobe_row")}
             rows.append({"id": number, "data": item["text"], **meta})
             rows[-1] |= {"categories": labels, "Comments": []}

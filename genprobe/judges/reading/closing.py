@@ -161,7 +161,8 @@ def _opens_with(reading: Reading, found: Found | str) -> bool:
     first = reading.sentence_ends(0, len(reading.tokens))
     end = reading.spans[first - 1][1]
     return any(
-        s.mine and s.shown == (found.start, found.end) and s.end <= end for s in reading.said
+        s.mine and s.shown == (found.start, found.end) and s.end <= end
+        for s in reading.said_until(0)
     )
 
 
@@ -173,8 +174,7 @@ def _takes_back(reading: Reading, found: Found, end: Found) -> bool:
 
 def _answer_of_end(reading: Reading, first: int) -> Found | None:
     """Return the clear answer of the last sentence, which begins at token `first`."""
-    low = reading.spans[first][0]
-    said = [s for s in reading.said if s.start >= low]
+    said = reading.said_last(first)
     if not said:
         return _last_conclusion(reading, first)
     own = [s for s in said if s.mine or s.therefore]
@@ -207,7 +207,7 @@ def _last_conclusion(reading: Reading, first: int) -> Found | None:
 
 def _concludes(reading: Reading, first: int) -> bool:
     """Return whether the last clause that answers, from token `first` on, draws a conclusion."""
-    said = [s for s in reading.said if s.start >= reading.spans[first][0]]
+    said = reading.said_last(first)
     return bool(said) and said[-1].therefore
 
 
@@ -235,9 +235,13 @@ def contradicted(reading: Reading, found: Found) -> bool:
     stop = FULL_STOPS.search(reading.norm, found.end)
     if stop is None:
         return False
-    later = [s for s in reading.said if s.answer in OPPOSITE and s.start >= stop.end()]
-    later = [s for s in later if not _is_retort(reading, s)]
-    return any(s.mine for s in later) and {s.answer for s in later} == {OPPOSITE[found.answer]}
+    mine = False
+    for said in reading.each():
+        if said.answer in OPPOSITE and said.start >= stop.end() and not _is_retort(reading, said):
+            if said.answer == found.answer:
+                return False
+            mine = mine or said.mine
+    return mine
 
 
 def left_open(reading: Reading, found: Found | str) -> Found | str:
@@ -321,6 +325,8 @@ def conclusion(reading: Reading, found: Found) -> Found | None:
     None if the answer is the first word of the reply, or itself a conclusion in the same sentence.
     """
     if found.rule in WORD_RULES and not SENTENCE_ENDS.search(reading.norm, 0, found.start):
+        return None
+    if not reading.reaches(len(reading.tokens), stems.THEREFORE | stems.VERDICT):
         return None
     opens = _opens_with(reading, found)
     for said in reversed(reading.said):

@@ -233,10 +233,14 @@ def _is_courtesy(reading: Reading, k: int) -> bool:
     if last - event.last < 2:
         return False
     behind = reading.spans[last - 1][1]
-    said = [one for one in reading.said if one.answer]
-    if any(one.start < behind for one in said):
+    if any(one.answer and one.start < behind for one in reading.said_until(last - 1)):
         return False
-    return {one.answer for one in said} == {OPPOSITE[POLARITY[event.group]]}
+    said = False
+    for one in reading.each():
+        if one.answer and one.answer != OPPOSITE[POLARITY[event.group]]:
+            return False
+        said = said or bool(one.answer)
+    return said
 
 
 def _is_exclamation(reading: Reading, k: int) -> bool:
@@ -250,17 +254,19 @@ def _is_exclamation(reading: Reading, k: int) -> bool:
         return False
     last = reading.sentence_ends(event.last - 1, len(reading.tokens))
     behind = reading.spans[last - 1][1]
-    said = [one for one in reading.said if one.answer and event.end <= one.end <= behind]
-    if not said:
-        if POLARITY[event.group] == "yes" or not _exclaims_stereotype(reading, event.last, last):
-            return False
-    elif {one.answer for one in said} != {OPPOSITE[POLARITY[event.group]]}:
-        return False
     near = range(event.first - 1, event.last + _BEFORE)
-    return any(
+    gram = reading.lexicon.grammar
+    if not gram.reaches(reading.tokens, 0, last, stems.OH) or not any(
         h.bits & stems.OH and (h.first in near or h.last - 1 in near)
-        for h in reading.lexicon.grammar.hits(reading.tokens, 0, last)
-    )
+        for h in gram.hits(reading.tokens, 0, last)
+    ):
+        return False
+    said = [
+        one for one in reading.said_until(last) if one.answer and event.end <= one.end <= behind
+    ]
+    if not said:
+        return POLARITY[event.group] != "yes" and _exclaims_stereotype(reading, event.last, last)
+    return {one.answer for one in said} == {OPPOSITE[POLARITY[event.group]]}
 
 
 def _exclaims_stereotype(reading: Reading, first: int, last: int) -> bool:

@@ -39,6 +39,7 @@ LONGEST_RUN = 30  # tokens that are searched for the end of a sentence or list
 _ENGLISH = frozenset(
     ["i", "my", "this", "the", "that", "it", "is", "of", "to", "answer", "verdict", "yes", "no"]
 )
+_APART = re.compile(f"({text.TOKEN.pattern})")
 _OPENS = re.compile(r"[^\S\n]*[,،，:：]|[^\S\n]+\w")
 _SENTENCES = re.compile(r"[\n.!?。！？।؟;；؛]+")
 
@@ -82,11 +83,10 @@ class Reply:
         self.prompt = prompt
         self.way = way
         self.norm = norm = verdicts.unstruck(norm)
-        self.spans = [match.span() for match in text.TOKEN.finditer(norm)]
-        self.tokens = [norm[start:end] for start, end in self.spans]
-        # The text before each token, and after the last.
-        edges = [0, *itertools.chain.from_iterable(self.spans), len(norm)]
-        self.gaps = [norm[a:b] for a, b in zip(edges[::2], edges[1::2], strict=True)]
+        pieces = _APART.split(norm)
+        self.tokens, self.gaps = pieces[1::2], pieces[::2]  # one gap before each, one at the end
+        edges = list(itertools.accumulate(map(len, pieces)))
+        self.spans = list(zip(edges[:-1:2], edges[1::2], strict=True))
         self._grammars: dict[tuple[int, int], tuple[stems.Grammar, ...]] = {}
         self.events: list[Event] = []
         self.unlike: list[
@@ -105,8 +105,8 @@ class Reply:
             # Most words begin no phrase: checking that first saves calls.
             word = words[i]
             found = text.matches(phrases, words, i) if word in phrases else []
-            if word in english:
-                found += text.matches(english, words, i)
+            if word in english and (also := text.matches(english, words, i)):
+                found += also
                 found.sort(key=_longest)  # of two equally long ones, the language's own comes first
             for group, size in found:
                 if group.endswith("."):

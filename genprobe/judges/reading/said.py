@@ -11,7 +11,7 @@ import bisect
 import functools
 import itertools
 import re
-from collections.abc import Sequence
+from collections.abc import Iterator, Sequence
 from typing import NamedTuple
 
 from genprobe.judges.reading import probes
@@ -102,6 +102,23 @@ class Reading(Reply):
             self._read = last
         return self.said_so_far
 
+    def each(self) -> Iterator[Said]:
+        """Yield the answers of the clauses in order, and read no further than asked for."""
+        k = 0
+        while k < len(self.said_so_far) or self._read < min(len(self.tokens), READ):
+            if k < len(self.said_so_far):
+                yield self.said_so_far[k]
+                k += 1
+            else:
+                self.said_until(self._read)
+
+    def said_last(self, first: int) -> list[Said]:
+        """Return the answers in the last sentence, which begins at token `first`."""
+        if first >= self._read:
+            last = min(len(self.tokens), READ)
+            return self._sentence(first, last) if last - first <= LONGEST else []
+        return [s for s in self.said_so_far if s.start >= self.spans[first][0]]
+
     @functools.cached_property
     def opener(self) -> int:
         """Count the tokens of a first sentence that only opens the reply: "All right, let us see".
@@ -173,12 +190,15 @@ class Reading(Reply):
         return [one.moved(low) for one in kept] if kept else kept
 
     def _by_clauses(self, first: int, last: int, quoted: list[bool] | None) -> list[Said]:
+        core = probes.CORE[self.way.reads]
         for gram in self.grammars(first, last):
-            if gram.reaches(self.tokens, first, last, probes.CORE[self.way.reads]):
+            if gram.reaches(self.tokens, first, last, core):
                 part = _Part(self.tokens, self.gaps, self.spans, quoted, first, last)
-                found = self._clauses(gram, self._joined(gram, part))
-                if found:
-                    return found
+                part = self._joined(gram, part)
+                if gram.all(part.tokens, part.first, part.last, core):
+                    found = self._clauses(gram, part)
+                    if found:
+                        return found
         return []
 
     def _joined(self, gram: Grammar, part: _Part) -> _Part:

@@ -12,7 +12,7 @@ import io
 import itertools
 import re
 import tempfile
-from collections.abc import Callable, Iterator, Mapping, Sequence
+from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, field
 from pathlib import Path
 from typing import TYPE_CHECKING
@@ -112,14 +112,19 @@ def draw(
             "stories runs, and of logprob runs that have the scorer bias, choices, mixed pairs or "
             "checkpoints (docs/figures.md)"
         )
-    folder = Path(out)
-    with disk.writing(folder):
-        folder.mkdir(parents=True, exist_ok=True)
-    paths = []
     for figure in figures:
         bare = sum(s.value is not None and s.low is None for s in figure.scores)
         if bare and not figure.tests:
             note(f"{figure.name}: {bare} of {len(figure.scores)} points have no interval")
+    return written(figures, Path(out))
+
+
+def written(figures: Iterable[Figure], folder: Path) -> list[Path]:
+    """Write the files of figures into a folder, and return them. Raises RunError."""
+    with disk.writing(folder):
+        folder.mkdir(parents=True, exist_ok=True)
+    paths = []
+    for figure in figures:
         for form, content in rendered(figure):
             path = folder / f"{figure.name}.{form}"
             disk.replace_bytes(path, [content])

@@ -9,7 +9,6 @@ from pathlib import Path
 from typing import TYPE_CHECKING
 
 from genprobe import metrics
-from genprobe.errors import InputError
 from genprobe.records import FACETS, JSON, Score
 from genprobe.render.grid import model_names
 from genprobe.runs.run import Run
@@ -19,6 +18,8 @@ from genprobe.text.display import clean, label
 
 if TYPE_CHECKING:
     import pandas as pd
+
+    from genprobe.statistics import Array
 
 # Columns that identify a row: runs of one model that share such a row asked the same thing twice.
 _ROW = (
@@ -69,20 +70,13 @@ class Data:
         salt: of a redacted export (`sources.salt`). Raises RunError or InputError, with the folder,
         for a run that cannot be read.
         """
-        from genprobe.outcomes import counted
-        from genprobe.report.sources import without_types
+        from genprobe.report import sources
 
-        found: list[tuple[Run, pd.DataFrame]] = []
-        for folder in {Path(folder).resolve(): Path(folder) for folder in folders}.values():
-            run = Run.open(folder)
-            try:
-                found.append((run, without_types(counted.counted(run), salt)))
-            except InputError as error:
-                raise InputError(f"{folder}: {error}") from None
         kinds: dict[str, dict[tuple[str, str], list[tuple[Run, pd.DataFrame]]]] = {}
-        for run, outcomes in sorted(found, key=lambda one: one[0].spec.order):
-            kind = "choices" if "chosen" in outcomes else run.spec.command
-            kinds.setdefault(kind, {}).setdefault(run.spec.who, []).append((run, outcomes))
+        for one in sorted(sources.load(folders, salt), key=lambda one: one.run.spec.order):
+            spec = one.run.spec
+            kind = "choices" if "chosen" in one.outcomes else spec.command
+            kinds.setdefault(kind, {}).setdefault(spec.who, []).append((one.run, one.outcomes))
         series = {kind: _series(of) for kind, of in kinds.items()}
         if salt:
             series = {k: [replace(one, redact=True) for one in of] for k, of in series.items()}
@@ -155,6 +149,15 @@ def shown(column: str, value: JSON) -> str:
 def values(scores: Sequence[Score], column: str) -> list[str]:
     """Return the distinct values of a column of the cells as text, in their order."""
     return list(dict.fromkeys(str(s.by[column]) for s in scores if column in s.by))
+
+
+def spread(found: Array) -> dict[str, float]:
+    """Return the percentiles of a box: 5, 25, 50, 75, 95 (linear between values); {} of nothing."""
+    import numpy as np
+
+    at = {"p5": 5, "q1": 25, "median": 50, "q3": 75, "p95": 95}
+    ends = np.percentile(found, list(at.values())) if len(found) else ()
+    return dict(zip(at, map(float, ends), strict=bool(len(found))))
 
 
 def split(scores: Sequence[Score], columns: Sequence[str]) -> list[tuple[list[str], list[Score]]]:

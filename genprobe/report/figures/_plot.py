@@ -404,16 +404,18 @@ def pale(colour: str) -> str:
 
 def boxes(
     points: Mapping[Key, Score],
-    spreads: Mapping[Key, Mapping[str, float]],
+    spreads: Mapping[int, Mapping[str, float]],
     scale: Scale,
     shown: Mapping[str, Look],
     across: int = 3,
 ) -> Canvas:
-    """Draw `dots` over boxes of quartiles, with whiskers from the 5th to the 95th percentile."""
-    of = {id(points[key]): spread for key, spread in spreads.items()}
+    """Draw `dots` over boxes of quartiles, with whiskers from the 5th to the 95th percentile.
+
+    spreads: `id` of a score -> its percentiles (`_data.spread`).
+    """
 
     def draw(ax: Axes, y: float, score: Score, look: Look, room: float) -> None:
-        spread = {name: scale.at(value) for name, value in of[id(score)].items()}
+        spread = {name: scale.at(value) for name, value in spreads[id(score)].items()}
         names = ("p5", "q1", "median", "q3", "p95")
         stats = dict(
             zip(("whislo", "q1", "med", "q3", "whishi"), map(spread.get, names), strict=True)

@@ -13,9 +13,8 @@ import numpy as np
 
 from genprobe.records import Score
 from genprobe.report.figures import Figure
-from genprobe.report.figures._data import Data, Series, shown, values
+from genprobe.report.figures._data import Data, Series, shown, spread, values
 from genprobe.report.figures._plot import Key, Scale, boxes, looks
-from genprobe.report.figures._spread import spread
 
 _NAMES = {"lang": "language", "bias_type": "bias type", "entity": "entity"}
 MOST = 40  # rows of a figure
@@ -70,12 +69,11 @@ def _figure(
         )
     }
     series_looks = looks(values(scores, "model"))
-    of = {key: spreads[id(s)] for key, s in points.items() if spreads[id(s)]}
     return Figure(
         stem,
         f"Bias scores by {name}, in nats a token",
         scores,
-        lambda: boxes(points, of, SCALE, series_looks, across=2),
+        lambda: boxes(points, spreads, SCALE, series_looks, across=2),
         ("model",),
         [spreads[id(s)] for s in scores],
     )
@@ -89,5 +87,4 @@ def _spread(series: Sequence[Series], score: Score) -> dict[str, float]:
         if column not in ("model", "scorer"):
             here &= table[column] == value
     gaps = (table["pro"] - table["anti"])[here & (table["left_out"] == "")].to_numpy(float)
-    gaps = gaps[np.isfinite(gaps)]
-    return dict(spread(gaps)) if len(gaps) else {}
+    return spread(gaps[np.isfinite(gaps)])

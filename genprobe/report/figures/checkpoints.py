@@ -9,6 +9,7 @@ from __future__ import annotations
 
 import dataclasses
 from collections.abc import Iterator
+from functools import partial
 
 from genprobe.records import JSON, Score
 from genprobe.report.figures import Figure, stem
@@ -17,6 +18,7 @@ from genprobe.report.figures._plot import Scale, lines, looks, panels
 from genprobe.resources.models import STEP
 from genprobe.text.display import short_name
 
+_AXES = (Scale("checkpoint", percent=False, limits=None), Scale("win rate (%)", middle=50.0))
 # Language -> its points: step, score.
 Curves = dict[str, list[tuple[float, Score]]]
 
@@ -61,12 +63,7 @@ def _of(data: Data, measure: str, needs: tuple[str, ...], title: str) -> Iterato
                 stem(f"{measure}-by-checkpoint", *several, *words),
                 f"{title}, by checkpoint of {name}",
                 part,
-                lambda curves=curves, seen=seen: lines(  # type: ignore[misc]
-                    curves,
-                    Scale("checkpoint", percent=False, limits=None),
-                    Scale("win rate (%)", middle=50.0),
-                    seen,
-                ),
+                partial(lines, curves, *_AXES, seen),
                 ("lang",),
             )
 
@@ -94,12 +91,7 @@ def _beside(
             for name, (scores, _) in zip(names, models.values(), strict=True)
             for score in scores
         ],
-        lambda: panels(
-            parts,
-            Scale("checkpoint", percent=False, limits=None),
-            Scale("win rate (%)", middle=50.0),
-            seen,
-        ),
+        partial(panels, parts, *_AXES, seen),
         ("model", "lang"),
     )
 

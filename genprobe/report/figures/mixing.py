@@ -3,10 +3,13 @@
 from __future__ import annotations
 
 from collections.abc import Iterator
+from functools import partial
 
 from genprobe.report.figures import Figure, stem
 from genprobe.report.figures._data import Data, split, values
 from genprobe.report.figures._plot import Scale, lines, looks
+
+_AXES = (Scale("mean share of Russian words (%)"), Scale("win rate (%)", middle=50.0))
 
 
 def figures(data: Data) -> Iterator[Figure]:
@@ -24,16 +27,10 @@ def figures(data: Data) -> Iterator[Figure]:
             ]
             for model in values(part, "model")
         }
-        shown = looks(list(curves))
         yield Figure(
             stem("win-rate-by-mixing", *words),
             "Pairs of which the stereotype is preferred, by share of Russian words",
             part,
-            lambda curves=curves, shown=shown: lines(  # type: ignore[misc]
-                curves,
-                Scale("mean share of Russian words (%)"),
-                Scale("win rate (%)", middle=50.0),
-                shown,
-            ),
+            partial(lines, curves, *_AXES, looks(list(curves))),
             ("model",),
         )

@@ -8,9 +8,11 @@ from __future__ import annotations
 
 import dataclasses
 from collections.abc import Iterator
+from functools import partial
 
 from genprobe.analysis import paradigm_runs
 from genprobe.errors import GenprobeError
+from genprobe.records import Score
 from genprobe.report.figures import Figure, stem
 from genprobe.report.figures._data import Data, shown, split, values
 from genprobe.report.figures._plot import Key, Scale, crosses, dots, looks
@@ -23,6 +25,11 @@ _CELLS = {
     "yes-but-not": "yes, prefers contrast",
     "no-and-not": "no, prefers contrast",
 }
+
+_AXES = (
+    ("prefers", Scale("stereotype preferred (% of items)", middle=50.0)),
+    ("says", Scale("stereotype endorsed (%)", middle=50.0)),
+)
 
 
 def figures(data: Data) -> Iterator[Figure]:
@@ -50,16 +57,12 @@ def figures(data: Data) -> Iterator[Figure]:
             stem("say-prefer", *words),
             "What is said (mean endorsement) and what is preferred (share of stereotypes)",
             points,
-            lambda where=where: crosses(  # type: ignore[misc]
-                where,
-                ("prefers", Scale("stereotype preferred (% of items)", middle=50.0)),
-                ("says", Scale("stereotype endorsed (%)", middle=50.0)),
-            ),
+            partial(crosses, where, *_AXES),
             ("model",),
         )
         table = [s for s in part if s.metric in _CELLS]
         rows = sorted(table, key=lambda s: shown("lang", s.by["lang"]))
-        cells: dict[Key, object] = {
+        cells: dict[Key, Score] = {
             (_CELLS[s.metric], shown("lang", s.by["lang"]), str(s.by["model"])): s for s in rows
         }
         models = looks(values(table, "model"))
@@ -67,8 +70,6 @@ def figures(data: Data) -> Iterator[Figure]:
             stem("say-prefer-table", *words),
             "What is said and what is preferred: shares of the four combinations",
             table,
-            lambda cells=cells, models=models: dots(  # type: ignore[misc]
-                cells, Scale("share of items (%)"), models, across=4
-            ),
+            partial(dots, cells, Scale("share of items (%)"), models, across=4),
             ("model",),
         )

@@ -10,6 +10,7 @@ warn of mitigation that is measured by bias alone.
 from __future__ import annotations
 
 from collections.abc import Iterator
+from functools import partial
 
 from genprobe.records import Score
 from genprobe.report.figures import Figure, stem
@@ -54,8 +55,6 @@ def figures(data: Data) -> Iterator[Figure]:
                 stem(f"price-{kind}", *words),
                 "Harm and usefulness of the same replies, model by model",
                 part,
-                lambda points=points, useful=useful, harm=harm: crosses(  # type: ignore[misc]
-                    points, (useful[0], Scale(useful[1])), (harm[0], Scale(harm[1]))
-                ),
+                partial(crosses, points, *((of, Scale(title)) for of, title in (useful, harm))),
                 ("model",),
             )

@@ -22,6 +22,7 @@ from genprobe.records import JSON, Score
 from genprobe.report.figures import Figure
 from genprobe.report.figures._data import Data, Series
 from genprobe.report.figures._plot import heat
+from genprobe.runs.spec import both_signatures
 from genprobe.statistics import ALPHA, adjusted, resampled, wilson
 
 LEAST = 5  # minimum number of originals in a sample
@@ -43,7 +44,8 @@ def figures(data: Data) -> Iterator[Figure]:
         table = pairwise(found, column, within)
         if len(table):
             version = f"ks/1-{resampled(KS, enough(len(table)))}+holm"
-            yield _figure(table, column, _signed(series, version))
+            sign = both_signatures(*(one.sign(version) for one in series))
+            yield _figure(table, column, sign)
 
 
 def _values(series: Series) -> pd.DataFrame:
@@ -62,7 +64,7 @@ def pairwise(found: pd.DataFrame, column: str, within: Sequence[str]) -> pd.Data
     rows). Groups of fewer than `LEAST` originals are not tested.
     """
     strata = []
-    for names, stratum in found.groupby(list(within), observed=True):
+    for names, stratum in found.groupby(list(within), dropna=False, observed=True):
         rows = stratum[stratum[column].notna() & (stratum[column] != "")]
         size = rows.groupby(column, observed=True)["value"].transform("size")
         strata.append((dict(zip(within, names, strict=True)), rows[size >= LEAST]))
@@ -75,13 +77,6 @@ def pairwise(found: pd.DataFrame, column: str, within: Sequence[str]) -> pd.Data
     if len(table):
         table["p_adjusted"] = adjusted(table["p"], "holm")
     return table
-
-
-def _signed(series: Sequence[Series], version: str) -> str:
-    from genprobe.runs.spec import both_signatures
-
-    signatures = [one.sign(version) for one in series]
-    return both_signatures(*signatures) if len(signatures) > 1 else signatures[0]
 
 
 def _figure(table: pd.DataFrame, column: str, sign: str) -> Figure:

@@ -6,12 +6,12 @@ A box shows the spread over choices; the diamond is the mean, `uncertainty`, wit
 from __future__ import annotations
 
 from collections.abc import Iterator
+from functools import partial
 
 from genprobe.records import Score
 from genprobe.report.figures import Figure, stem
-from genprobe.report.figures._data import Data, split
+from genprobe.report.figures._data import Data, split, spread
 from genprobe.report.figures._plot import Key, Scale, boxes, looks
-from genprobe.report.figures._spread import spread
 
 _NAMES = {"ambig": "ambiguous", "disambig": "disambiguated"}
 
@@ -27,17 +27,15 @@ def figures(data: Data) -> Iterator[Figure]:
             for column in ("scorer", "lang", "condition"):
                 if column in score.by:
                     here &= table[column] == score.by[column]
-            found = table["uncertainty"][here].to_numpy(float)
-            spreads[id(score)] = dict(spread(found)) if len(found) else {}
+            spreads[id(score)] = spread(table["uncertainty"][here].to_numpy(float))
         points: dict[Key, Score] = {("", str(s.by["model"]), _condition(s)): s for s in part}
-        of = {key: spreads[id(s)] for key, s in points.items() if spreads[id(s)]}
         shown = looks(list(dict.fromkeys(_condition(s) for s in part)))
         scale = Scale("uncertainty (%); 0: sure, 100: all options alike")
         yield Figure(
             stem("uncertainty", *words),
             "Uncertainty of choices, by condition",
             part,
-            lambda points=points, of=of, shown=shown, scale=scale: boxes(points, of, scale, shown),  # type: ignore[misc]
+            partial(boxes, points, spreads, scale, shown),
             ("condition",),
             [spreads[id(s)] for s in part],
         )

@@ -258,6 +258,7 @@ def tell_unknown(log: logs.Log, read: bool, note: Note) -> None:
         more = " and others" if len(log.unknown) > 3 else ""
         ways = f"{', '.join(packs.READS[:-1])} or {packs.READS[-1]}"
         cure = f"the columns 'lang' and 'probe' (or 'reads': {ways}) would say what they ask"
+        cure += "; of a choice, 'options', read by `genprobe judge` with --judge choice"
         if not read:
             raise InputError(f"{log.name}: {unknown} {what}: {first}{more}; {cure}")
         note(Caution(f"{log.name}: {unknown} {what}, and left out: {first}{more}; {cure}"))
@@ -379,8 +380,8 @@ def _parts(rows: Iterable[logs.Found]) -> Iterator[list[logs.Found]]:
 
 def _together(
     part: Sequence[logs.Found], judges: Sequence[Judge], problems: cells.Problems
-) -> list[tuple[Verdict, ...]]:
-    """Judge some rows at once. Returns each row's verdicts, in the order of the judges.
+) -> list[tuple[tuple[Item, Verdict], ...]]:
+    """Judge some rows at once. Returns each row's items and verdicts, in the order of the judges.
 
     problems: gets the rows that cannot be judged. If there are any, all verdicts are empty, as
     nothing is written then.
@@ -395,14 +396,15 @@ def _together(
             continue
         if hasattr(judge, "many"):
             try:
-                found.append([verdict for _, verdict in verdicts(judge, items)])
+                several = [verdict for _, verdict in verdicts(judge, items)]
+                found.append([(item, one) for (_, item), one in zip(items, several, strict=True)])
                 continue
             except InputError:  # judged one by one below, so that the message names the row
                 pass
         one_by_one = []
         for place, item in items:
             with problems.at(place):
-                one_by_one.append(judge(item))
+                one_by_one.append((item, judge(item)))
         found.append(one_by_one)
     return [()] * len(part) if problems else list(zip(*found, strict=True))
 
@@ -410,20 +412,20 @@ def _together(
 def _columns(
     row: dict[str, Any],
     judges: Sequence[Judge],
-    found: Sequence[Verdict],
+    found: Sequence[tuple[Item, Verdict]],
     counts: dict[str, dict[str, int]],
 ) -> dict[str, Any]:
     """Make the judges' columns of a row. All rows have the same ones, null without a reply."""
     columns: dict[str, Any] = {}
-    for judge, verdict in zip(judges, found, strict=True):
+    for judge, (item, verdict) in zip(judges, found, strict=True):
         # The columns of the first judge have plain names; those of others begin with the judge's.
         own = f"{judge.name}_" if columns else ""
         columns[judge.column] = verdict.label
         for name, value in verdict.fields.items():
             columns[name if name not in columns else f"{judge.name}_{name}"] = value
         if judge.name == "yesno" and "thought" not in columns:
-            parted = item_of(row, judge).parted if row["response"] is not None else _NO_THOUGHT
-            columns["thought"], columns["thought_state"] = parted.thought, parted.state
+            columns["thought"] = item.parted.thought
+            columns["thought_state"] = item.parted.state
         columns[f"{own}rule"] = verdict.rule
         columns[f"{own}evidence"] = verdict.evidence
         columns[f"{own}reader"] = judge.signature
@@ -431,13 +433,14 @@ def _columns(
     return columns if row["response"] is not None else dict.fromkeys(columns)
 
 
-_NO_THOUGHT = thoughts.Parted("", "", "none")
 _BLANK = Item("en", "agreement", "", "", options=("A", "B"))
 
 
 def _unread(judges: Sequence[Any]) -> dict[str, Any]:
     """Make the judges' columns of a row that is not judged: all null."""
-    blank = [judge.blank if hasattr(judge, "blank") else judge(_BLANK) for judge in judges]
+    blank = [
+        (_BLANK, judge.blank if hasattr(judge, "blank") else judge(_BLANK)) for judge in judges
+    ]
     return _columns({"response": None}, judges, blank, {judge.name: Counter() for judge in judges})
 
 
@@ -484,11 +487,11 @@ def item_of(row: dict[str, Any], judge: Judge) -> Item:
     apart = (row.get("reasoning"), row.get("reasoning_from"), row.get("finish"))
     reasoning, source, finish = (v if isinstance(v, str) else "" for v in apart)
     opened = thoughts.opens(prompt)
-    found = Item(lang, probe, prompt, response, (), reasoning or None, source, finish, opened)
-    if isinstance(reads, str) and "probe" in judge.needs:
-        if reads == "question" and not prompt.strip():
-            raise InputError("a row that reads 'question' needs 'prompt', the question it answers")
-        found = found._replace(reads=reads)
+    reads = reads if isinstance(reads, str) and "probe" in judge.needs else ""
+    if reads == "question" and not prompt.strip():
+        raise InputError("a row that reads 'question' needs 'prompt', the question it answers")
+    thought = reasoning or None, source, finish, opened
+    found = Item(lang, probe, prompt, response, (), *thought, reads=reads)
     if "options" not in judge.needs:
         return found
     options, marks = listed_in(row)

@@ -30,7 +30,7 @@ from genprobe.text import many
 
 OPEN = ("unsure", "undecided", "both", "offtopic")  # kinds of replies that the rules leave open
 AGAIN = "again"
-_SAMPLING = Sampling(temperature=0.0, max_tokens=32)
+SHORT = Sampling(temperature=0.0, max_tokens=32)  # of a reply that is asked for again
 
 
 @dataclass(frozen=True)
@@ -229,7 +229,7 @@ def ask_again(
                     options=request.options,
                 )
     replies: dict[str, Response] = {}
-    for number, record in enumerate(engine.generate(list(asked.values()), _SAMPLING), 1):
+    for number, record in enumerate(engine.generate(list(asked.values()), SHORT), 1):
         if isinstance(record, Response):
             replies[record.request] = record
         progress("asking again", number, len(asked))
