@@ -562,6 +562,8 @@ FOUR = ("answers", "other", "stories", "pairs")
         ("four", "en", 390, 844),
         ("one reviewed", "kk", 1280, 800),
         ("one reviewed", "en", 390, 844),
+        ("four reviewed", "en", 1280, 800),
+        ("four reviewed", "fa", 390, 844),
     ],
 )
 def test_the_first_screen_answers_what_a_reader_asks(
@@ -571,7 +573,7 @@ def test_the_first_screen_answers_what_a_reader_asks(
     page, review = tmp_path / "page.html", "reviewed" in name
     page.write_text(said_in(name, code)[1], "utf-8")
     if "four" in name:  # the figures with their details and replies, and all words
-        assert page.stat().st_size < 520_000
+        assert page.stat().st_size < 520_000 + 60_000 * review
     view, wrong = opened(chromium, page, viewport={"width": width, "height": height})
     view.screenshot(path=tmp_path / "first.png")
     said = own.load(code)
@@ -599,6 +601,8 @@ def test_the_first_screen_answers_what_a_reader_asks(
     assert box["y"] < height + 200 and box["x"] + box["width"] <= width
     labels = view.locator(".chart svg").evaluate_all("all => all.map(o => o.ariaLabel)")
     assert any("other-7b" in label for label in labels)
+    rows = view.locator(".chart .label:not([aria-hidden])").all_inner_texts()
+    assert len(set(rows)) == len(rows) == len(labels)  # each says of what it is
     assert review or labels[0].startswith(f"{said('page.all')}: ")
     # A reply is seen only by those who ask for it.
     reply = view.locator(".quotes blockquote").first
@@ -1082,7 +1086,7 @@ CHOICES = [
 ]
 PAGES = {
     "one": ("other",), "four": FOUR, "essays": ("essays",), "reviewed": ("answers", "other"),
-    "choices": (), "wordings": (), "one reviewed": ("other",),
+    "choices": (), "wordings": (), "one reviewed": ("other",), "four reviewed": FOUR,
 }  # fmt: skip
 
 
@@ -1138,7 +1142,7 @@ def said_in(folders, tmp_path_factory):
         pytest.param(code, name, marks=pytest.mark.slow)
         for name in PAGES
         for code in registry.names("page")
-        if code != "en" and name not in ("choices", "one reviewed")
+        if code != "en" and name not in ("choices", "one reviewed", "four reviewed")
     ],
 )
 def test_a_page_has_no_prose_but_the_reader_s_language(said_in, code, name):

@@ -317,7 +317,9 @@ def _label(score: Score) -> tables.Label:
     if not cell:
         return tables.Label(tables.ALL)
     labels = [tables.label(k, v, {}) for k, v in cell.items()]
-    return tables.Label(", ".join(one.text for one in labels), labels[0].code)
+    if len(labels) == 1:
+        return labels[0]
+    return tables.Label(", ".join(one.text for one in labels))
 
 
 # --- two replies

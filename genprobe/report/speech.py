@@ -65,7 +65,7 @@ def environment(words: Words) -> jinja2.Environment:
     def named(label: Label) -> str:
         if words.translated and label.code:
             return native(label.code)
-        return plain(label.text)
+        return ", ".join(map(plain, label.text.split(", ")))
 
     def about(name: str, marked: bool = False) -> str:
         if told := words.measure(name):
