@@ -471,3 +471,33 @@ def test_the_page_shows_the_example():
     page = (ROOT / "docs" / "extending.md").read_text("utf-8")
     example = ROOT / "examples" / "extension" / "genprobe_exclaim" / "judge.py"
     assert example.read_text("utf-8") in page
+
+
+@pytest.mark.parametrize(
+    ("name", "text", "line", "said"),
+    [
+        (
+            "metrics/strict.py",
+            "from genprobe.metrics import rates\nimport dataclasses\n"
+            "METRICS = tuple(dataclasses.replace(one, place=0) for one in rates.METRICS)\n",
+            ["list", "metrics"],
+            "there is another metric",
+        ),
+        (
+            "judges/polite.py",
+            "from genprobe.judges.yesno import COLUMNS, PLACE, READS, make\n",
+            ["judge", "replies.csv", "--judge", "polite"],
+            "its judge is called 'yesno'; call it 'polite'",
+        ),
+    ],
+)
+def test_a_name_inside_a_file_takes_no_other_s_place(tmp_path, name, text, line, said):
+    """Two rules under one name would have one signature."""
+    path = tmp_path / "own" / name
+    path.parent.mkdir(parents=True)
+    path.write_text(f'"""Another."""\n{text}', "utf-8")
+    (tmp_path / "replies.csv").write_text("id,lang,response\n1,en,Yes.\n", "utf-8")
+    command = [sys.executable, "-m", "genprobe", "--with", "own", *line]
+    env = {**os.environ, "PYTHONPATH": str(ROOT)}
+    done = subprocess.run(command, capture_output=True, text=True, cwd=tmp_path, env=env)
+    assert done.returncode == 2 and said in done.stderr and done.stderr.count("\n") == 1

@@ -35,6 +35,7 @@ from genprobe.judges import Item, story, yesno
 from genprobe.linguistics import identify
 from genprobe.outcomes import counted
 from genprobe.outcomes import table as outcome_table
+from genprobe.publishing import publish
 from genprobe.records import Failure, Request, Score
 from genprobe.render import findings, formats, grid
 from genprobe.report import build as build_report
@@ -1251,3 +1252,135 @@ def test_what_a_shell_puts_beside_runs_is_left_out_and_told(tmp_path):
     assert [line for line in told if line.endswith("README.md: is no run, and left out")]
     with pytest.raises(RunError, match="of one run together with `genprobe merge"):
         compare(inside)
+
+
+def test_figures_of_an_older_reading_are_not_published(tmp_path):
+    run = shutil.copytree(GOLDEN / "yesno", tmp_path / "run")
+    score(Run.open(run), save=True)
+    path = run / "judgments" / "yesno.json"
+    noted = json.loads(path.read_text("utf-8"))
+    path.write_text(json.dumps(noted | {"signature": "yesno@99"}) + "\n", "utf-8")
+    Run.open(run).seal()
+    with pytest.raises(RunError, match="counted of another reading of the replies; delete scores"):
+        publish(run, tmp_path / "out")
+
+
+def test_a_part_of_the_statements_has_its_own_name_where_it_is_published(tmp_path):
+    from genprobe.publishing import records
+    from genprobe.runs import card
+
+    run = shutil.copytree(GOLDEN / "yesno", tmp_path / "run")
+    score(Run.open(run), metrics="endorsed", save=True)
+    score(Run.open(run), metrics="endorsed", declared=True, save=True)
+    opened = Run.open(run)
+    cells = [(one.metric, card.cell_of(one)) for one in opened.scores()]
+    assert len(set(cells)) == len(cells) and any("declared" in cell for _, cell in cells)
+    results = [
+        one["evaluation_result_id"]
+        for _, made in records.made("run", opened, "2026-11-28T00:00:00Z")
+        for one in made.get("evaluation_results", ())
+    ]
+    assert len(set(results)) == len(results) > 0
+
+
+def test_neutral_is_neither_negative_nor_positive():
+    from genprobe.analysis.sentiment import Result
+    from genprobe.judges.classifiers.models import Prediction
+
+    neutral = Prediction("neutral", 0.0, 1.0, 0.0)
+    result = Result("rules", "en", [neutral] * 4, ["negative"] * 3 + ["positive"], 1.0)
+    polar = result.polar()
+    assert polar is not None and polar[0] == 0.0 and polar[3] == 4
+
+
+def test_the_column_of_a_language_beats_the_option(tmp_path):
+    from genprobe.analysis import sentiment
+
+    path = table(tmp_path, "lang,text,label\nru,Хорошо.,positive\n,Жақсы.,positive\n")
+    assert [one.lang for one in sentiment.read(path, "kk")] == ["ru", "kk"]
+
+
+def test_columns_of_the_statements_are_no_facts_of_a_reply_inside_a_harness(tmp_path):
+    from genprobe.harnesses import questions
+
+    text = "id,lang,text,reasoning,finish,wording,sample,reads\n"
+    text += "1,en,People of this town are late.,an annotator's,length,a,3,question\n"
+    rows = questions.asked("en", table(tmp_path, text), ["agreement"])
+    read = questions.read(rows[0], {"response": "Yes, I agree."})
+    assert read["answer"] == "yes" and not read.get("thought")
+    assert {"reasoning_data", "wording_data", "sample_data", "reads_data"} <= read.keys()
+
+
+@pytest.mark.parametrize(("sure", "n"), [("FALSE", 0), ("no", 0), ("0", 0), ("TRUE", 1), ("", 1)])
+def test_what_its_reader_was_not_sure_of_is_no_gold(tmp_path, sure, n):
+    from genprobe.analysis import licence
+
+    path = table(tmp_path, f"lang,response,reads,gold,sure\nen,Yes.,stance,yes,{sure}\n")
+    assert len(licence.of_file(path)) == n
+
+
+@pytest.mark.parametrize(
+    ("gold", "read"), [("1.0", "1"), ("", ""), ("7", None), ("the nurse", None)]
+)
+def test_the_gold_of_a_choice_is_an_option(tmp_path, gold, read):
+    from genprobe.analysis import licence
+
+    row = {"lang": "en", "response": "A.", "reads": "choice", "gold": gold}
+    row |= {"options": ["the nurse", "the pilot"], "prompt": "Who?\nA. the nurse\nB. the pilot"}
+    path = tmp_path / "gold.jsonl"
+    path.write_text(json.dumps(row) + "\n", "utf-8")
+    if read is None:
+        with pytest.raises(InputError, match="name an option, 0, 1, or none"):
+            licence.of_file(path)
+    else:
+        assert [case.gold for case in licence.of_file(path)] == [read]
+
+
+def test_an_empty_group_fits_no_option(tmp_path):
+    from genprobe.datasets import fetch, sets
+
+    own = """
+title = "T"
+home = "https://example.org/t"
+citation = "c"
+note = "n"
+kind = "choices"
+labels = "0"
+[columns]
+id = "no"
+context = "story"
+question = "asked"
+options = ["a", "b", "c"]
+label = "right"
+condition = "kind"
+polarity = "about"
+[target]
+rule = "tags"
+tags = "tag{n}"
+groups = "groups"
+[files.en]
+"s.csv" = ""
+"""
+    path = table(tmp_path, own.lstrip(), "s.toml")
+    text = "no,story,asked,a,b,c,right,kind,about,tag0,tag1,tag2,groups\n"
+    told = "X and Y.,Who?,The nurse,The pilot,Unknown,2,ambig,neg"
+    text += f"1,{told},,pilot,unknown,\n2,{told},nurse,pilot,unknown,nurse\n"
+    table(tmp_path, text, "s.csv")
+    fetch.take_from(tmp_path)
+    try:
+        rows, _ = sets.read(str(path), ["en"])
+    finally:
+        fetch.take_from(None)
+    assert [row["target"] for row in rows] == [None, 0]
+
+
+def test_a_template_of_which_no_pair_can_be_made_is_told(tmp_path):
+    from genprobe.curation import fill
+
+    text = "id,lang,template,original,contrast,bias_type\n"
+    text += (
+        "a,en,GENDER-PL like tea.,women,men,gender\nb,en,GENDER-PL like soup.,women,women,gender\n"
+    )
+    made, _, told = fill.run(table(tmp_path, text))
+    assert {row["id"][0] for row in made} == {"a"}
+    assert any("row 3" in one.where and "no pair can be made" in one.message for one in told)

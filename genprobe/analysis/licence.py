@@ -115,7 +115,7 @@ def of_file(path: Table, langs: Collection[str] = ()) -> list[Case]:
     problems = cells.Problems(path)
     for number, row in files.numbered_rows(path):
         with problems.at(number):
-            if row.get("sure") not in (False, "false", "False"):
+            if cells.cell_text(row.get("sure")).strip().lower() not in ("false", "no", "0"):
                 found.append(_case(row, path.name))
     problems.tell()
     return [case for case in found if not langs or case.item.lang in langs]
@@ -140,6 +140,10 @@ def _case(row: dict[str, Any], source: str) -> Case:
         item = item._replace(reads=kind, when=row.get("when", ""))
     if kind == "choice":
         options, marks = listed_in(row)
+        gold = gold.removesuffix(".0")  # of a column with empty cells
+        if gold and not (gold.isdecimal() and int(gold) < len(options)):
+            there = ", ".join(map(str, range(len(options))))
+            raise InputError(f"gold {gold!r}: name an option, {there}, or none (an empty cell)")
         item = item._replace(options=options, marks=marks)
     return Case(kind, item, gold, by or source, source)
 

@@ -81,7 +81,7 @@ def read(path: Table, lang: str | None = None) -> list[Labelled]:
             raise InputError(
                 f"{path}, row {number}: label {said!r} must be one of {', '.join(LABELS)}"
             )
-        code = packs.language_code(lang or cells.cell_text(row["lang"]))
+        code = packs.language_code(cells.cell_text(row.get("lang")) or lang or "")
         found.append(Labelled(code, cells.cell_text(row[text]), said))
     if not found:
         raise InputError(f"{path}: no row has a label")
@@ -123,9 +123,12 @@ class Result:
         return float(macro_f1(table[None], table)[0]), float(low), float(high)
 
     def polar(self) -> tuple[float, float, float, int] | None:
-        """Compute the accuracy on negative and positive texts, by the likelier of these labels."""
+        """Compute the accuracy on negative and positive texts, by the likelier of these labels.
+
+        A text for which both are equally likely, as of a rule that calls it neutral, is not right.
+        """
         right = [
-            (p.positive > p.negative) == (label == "positive")
+            (p.positive > p.negative if label == "positive" else p.positive < p.negative)
             for p, label in zip(self.predictions, self.truth, strict=True)
             if label != "neutral" and p.negative is not None and p.positive is not None
         ]

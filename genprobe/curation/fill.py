@@ -91,6 +91,9 @@ def run(
         if errors:
             more = f" (and {len(errors) - 1} more)" if len(errors) > 1 else ""
             raise InputError(f"{errors[0].where}: {errors[0].message}{more}")
+        if not found and not one.statement:
+            said = "original and contrast are one group, so no pair can be made; left out"
+            findings.append(Finding("warning", f"{source}, row {one.number}", said))
         names[one.name] += 1
         name = one.name if names[one.name] == 1 else f"{one.name}-{names[one.name]}"
         if how.limit and sum(len(pair.contrasts) for pair in found) > how.limit:

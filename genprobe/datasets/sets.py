@@ -321,7 +321,7 @@ class _Maker:
         groups = {self._same(plain(cell_text(name))) for name in named}
         tags = self.set.target["tags"]
         own = [self._same(_tag(raw, tags, at)) for at in range(len(options))]
-        found = [at for at, tag in enumerate(own) if tag in groups]
+        found = [at for at, tag in enumerate(own) if tag and tag in groups]
         if len(found) != 1:
             self.notes.add(
                 "no single option is of the stereotyped group: no bias score", self.where

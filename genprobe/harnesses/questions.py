@@ -19,6 +19,7 @@ from genprobe.errors import Caution
 from genprobe.files import disk
 from genprobe.files.rows import Row, Rows
 from genprobe.judges import Judge, make
+from genprobe.outcomes import columns
 from genprobe.records import Score
 from genprobe.resources import packs, registry
 from genprobe.tasks import Ask
@@ -64,6 +65,14 @@ def codes(given: object) -> tuple[str, ...]:
     return tuple(packs.language_code("no" if n is False else str(n).strip()) for n in named)
 
 
+# What a row of a log says of a reply: a column of the statements that is called so says it of none.
+_OF_REPLIES = {"reasoning", "reasoning_from", "finish", "reads", "options", "shown"}
+
+
+def _free(name: str) -> str:
+    return f"{name}_data" if name in _OF_REPLIES else columns.REPLY.free(name)
+
+
 def asked(langs: object, data: Any = "builtin", probes: Sequence[str] = ()) -> list[Row]:
     """Return what `genprobe yesno` asks, a row for each request: its prompt, and what it is about.
 
@@ -78,7 +87,7 @@ def asked(langs: object, data: Any = "builtin", probes: Sequence[str] = ()) -> l
     for request in prepared.requests(None):
         one = dataclasses.asdict(about[request.statement, request.lang])
         rows.append(
-            one.pop("extra")
+            {_free(name): value for name, value in one.pop("extra").items()}
             | one
             | {
                 "id": request.id,

@@ -270,6 +270,11 @@ def make(judges: Any = (), **given: Any) -> list[Judge]:
         name: module.make(**{o: value for o, value in given.items() if o in takes[name]})
         for name, module in modules.items()
     }
+    for name, judge in made.items():
+        if judge.name.partition("-")[0] != name:  # its labels would replace another judge's
+            raise InputError(
+                f"judges/{name}.py: its judge is called {judge.name!r}; call it {name!r}"
+            )
     return [made[one] if isinstance(one, str) else one for one in several or ("yesno",)]
 
 

@@ -227,9 +227,15 @@ def default() -> list[str]:
 
 @functools.cache
 def catalogue() -> dict[str, Metric]:
-    """Return all metrics by name."""
-    files = registry.names("metrics")
-    return {m.name: m for file in files for m in registry.module("metrics", file).METRICS}
+    """Return all metrics by name. Raises InputError if two have the same."""
+    found: dict[str, Metric] = {}
+    for file in registry.names("metrics"):
+        for metric in registry.module("metrics", file).METRICS:
+            if found.setdefault(metric.name, metric) is not metric:
+                raise InputError(
+                    f"metrics/{file}.py: there is another metric {metric.name!r}; rename one's own"
+                )
+    return found
 
 
 def find(name: str) -> Metric:

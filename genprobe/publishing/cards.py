@@ -144,7 +144,7 @@ def _page(runs: Runs, about: Mapping[str, Any], title: str) -> Iterator[str]:
 
 
 def _row(one: Score) -> str:
-    cell = ", ".join(f"{name} {value}" for name, value in one.by.items())
+    cell = card.cell_of(one)
     value = "none" if one.value is None else f"{one.value:.4f}"
     if one.value is not None and one.low is not None and one.high is not None:
         value += f" [{one.low:.4f}, {one.high:.4f}]"
@@ -164,7 +164,7 @@ def _index(run: Run) -> dict[str, Any]:
     kept = [
         {
             "type": f"genprobe.{one.metric}",
-            "name": f"{one.metric} ({', '.join(f'{n} {v}' for n, v in one.by.items()) or 'all'})",
+            "name": f"{one.metric} ({card.cell_of(one) or 'all'})",
             "value": one.value,
         }
         for one in [one for one in found if one.metric in names] or found

@@ -15,7 +15,7 @@ from typing import Any
 
 from genprobe.analysis.score import score
 from genprobe.datasets import shades
-from genprobe.errors import InputError
+from genprobe.errors import InputError, RunError
 from genprobe.files import disk, door
 from genprobe.outcomes import columns, counted
 from genprobe.records import Score
@@ -58,7 +58,9 @@ def copy(run: Run, place: Path, hide: list[str]) -> dict[str, Any]:
     if "hosts" in hide:
         _hide_hosts(place)
     opened = Run.open(place)
-    if not (place / "scores.json").exists():
+    if (place / "scores.json").exists():
+        _need_current(run)
+    else:
         score(opened, save=True)
     counted.counted(opened, keep=True)
     if "texts" in hide:
@@ -66,6 +68,18 @@ def copy(run: Run, place: Path, hide: list[str]) -> dict[str, Any]:
     about["seal"] = opened.seals()[-1].short if "texts" not in hide else ""
     (place / ".lock").unlink(missing_ok=True)
     return about
+
+
+def _need_current(run: Run) -> None:
+    """Raise RunError if a stored figure was counted of another reading than the run now has."""
+    now = {f"judge.{name}:{signature}" for name, signature in run.judges().items()}
+    for one in run.scores():
+        read = {part for part in one.signature.split("|") if part.startswith("judge.")}
+        if not read <= now:
+            raise RunError(
+                f"{run.folder}: the stored {one.metric} was counted of another reading of the "
+                "replies; delete scores.json (it is counted again), then publish"
+            )
 
 
 def _hide_hosts(place: Path) -> None:

@@ -19,6 +19,7 @@ from typing import Any
 from genprobe import metrics, tasks
 from genprobe._version import __version__
 from genprobe.records import Score, canonical, digest
+from genprobe.runs import card
 from genprobe.runs.run import Run
 
 SCHEMA = "0.3.0"
@@ -43,7 +44,7 @@ def made(name: str, run: Run, at: str) -> Iterator[tuple[str, dict[str, Any]]]:
         f"{folder}/{file}.json",
         {
             "schema_version": SCHEMA,
-            "evaluation_id": f"genprobe-{spec.command}/{spec.model}/{when}",
+            "evaluation_id": f"genprobe-{spec.command}-{name}/{spec.model}/{when}",
             **({"evaluation_timestamp": first} if first else {}),
             "retrieved_timestamp": when,
             "source_metadata": {
@@ -85,7 +86,7 @@ def _name(text: str) -> str:
 
 def _result(score: Score, run: Run) -> dict[str, Any]:
     spec, known = run.spec, metrics.catalogue().get(score.metric)
-    cell = ", ".join(f"{name} {value}" for name, value in score.by.items()) or "all"
+    cell = card.cell_of(score) or "all"
     config: dict[str, Any] = {
         "metric_id": f"genprobe.{score.metric}",
         "metric_name": score.metric,
@@ -114,7 +115,7 @@ def _result(score: Score, run: Run) -> dict[str, Any]:
         }
     drawn = {"temperature": spec.temperature, "top_p": spec.top_p, "max_tokens": spec.max_tokens}
     return {
-        "evaluation_result_id": f"{score.metric}-{digest([score.metric, score.by])}",
+        "evaluation_result_id": f"{score.metric}-{digest([score.metric, cell])}",
         "evaluation_name": f"{spec.command}: {score.metric} ({cell})",
         "source_data": {
             "dataset_name": spec.data,

@@ -177,13 +177,19 @@ def _asked(spec: Spec, chain: Sequence[Seal]) -> Iterator[tuple[str, str]]:
     yield "engine", f"{spec.engine} {spec.engine_version}, {spec.dtype}; genprobe {spec.version}"
 
 
+def cell_of(score: Score) -> str:
+    """Return the cell of a score in words, and which part of the statements it is counted on."""
+    part = re.findall(r"\+(declared|regions:[^|+]*)", score.signature)
+    return ", ".join([*(f"{name} {value}" for name, value in score.by.items()), *part])
+
+
 def _figures(scores: Sequence[Score]) -> str:
     """Write the first figures as a table, in the units of scores.json."""
     if not scores:
         return "No figures: `genprobe score --save` counts them."
     lines = ["| figure | of | value | n | left out |", "|---|---|---|---|---|"]
     for one in scores[:_SHOWN]:
-        cell = ", ".join(f"{name} {value}" for name, value in one.by.items())
+        cell = cell_of(one)
         value = "none" if one.value is None else f"{one.value:.4g}"
         if one.value is not None and one.low is not None and one.high is not None:
             value += f" [{one.low:.4g}, {one.high:.4g}]"
