@@ -489,10 +489,20 @@ def test_the_page_shows_the_example():
             ["judge", "replies.csv", "--judge", "polite"],
             "its judge is called 'yesno'; call it 'polite'",
         ),
+        ("judges/broken.py", "x = (\n", ["list", "judges"], "cannot be imported (SyntaxError: "),
+        ("judges/broken.py", "import nowhere\n", ["list", "judges"], "No module named 'nowhere'"),
+        (
+            "judges/broken.py",
+            "",
+            ["list", "judges"],
+            "has no make, COLUMNS, PLACE, READS; see docs",
+        ),
+        ("tasks/broken.py", "", ["list", "columns"], "has no TASK; see docs/extending.md"),
+        ("commands/broken.py", "", ["broken"], "has no command; see docs/extending.md"),
     ],
 )
-def test_a_name_inside_a_file_takes_no_other_s_place(tmp_path, name, text, line, said):
-    """Two rules under one name would have one signature."""
+def test_a_member_that_cannot_be_used_is_told_in_one_line(tmp_path, name, text, line, said):
+    """Nor does a name inside a file take another's place: two rules would have one signature."""
     path = tmp_path / "own" / name
     path.parent.mkdir(parents=True)
     path.write_text(f'"""Another."""\n{text}', "utf-8")

@@ -41,9 +41,8 @@ FORMS = ("google-forms", "xlsform")
 TOOLS = (*ITEMS, *FORMS)
 VOTES = ("item", "rater", "question", "label", "shown")
 _ROW = "genprobe_row"
-_SHOWN = (
-    "#shown-"  # before the hash of what is shown, which no tool keeps but in the name of an item
-)
+# Before the hash of what is shown: a tool keeps it only in the name of an item.
+_SHOWN = "#shown-"
 _STAND_IN = re.compile(r"r[0-9a-f]{12}")  # for the code of a respondent
 _OTHER = "_other"  # end of the name of a question for other words than the choices
 _MARKS = {  # keys, any of which shows that an export is of the tool

@@ -13,12 +13,13 @@ import difflib
 import functools
 import importlib.util
 import os
+import sys
 from collections.abc import Iterable, Mapping, Sequence
 from importlib import metadata
 from pathlib import Path
 from types import ModuleType
 
-from genprobe.errors import InputError, need_models
+from genprobe.errors import GenprobeError, InputError, need_models
 from genprobe.text import normalise
 
 _HERE = Path(__file__).parent.parent  # the package
@@ -42,6 +43,17 @@ MODULES = {
     "metrics": "metrics",
     "reproduce": "analysis.reproduce",
     "tasks": "tasks",
+}
+# What a module of a family must have.
+_NEEDS = {
+    "commands": ("command",),
+    "engines": ("PACKAGES",),
+    "figures": ("figures",),
+    "judges": ("make", "COLUMNS", "PLACE", "READS"),
+    "logs": ("ABOUT", "fits", "read"),
+    "metrics": ("METRICS",),
+    "reproduce": ("FILES", "cells"),
+    "tasks": ("TASK",),
 }
 # What `genprobe list` lists.
 LISTS = (
@@ -178,12 +190,33 @@ def prompts() -> Path:
 def module(family: str, name: str) -> ModuleType:
     """Import a module of a family, and return it.
 
-    Raises InputError for an unknown name, EngineError if it runs models and cannot here.
+    Raises InputError for an unknown name, and for one of the user's own that cannot be imported or
+    lacks what its family needs; EngineError if it runs models and cannot here.
     """
     check(family, name)
     what = f"the {_ONE.get(family, family.removesuffix('s'))} {name}"
-    with need_models(what, name if name in _extras() else "models"):
-        return importlib.import_module(_place(family, name))
+    place = _place(family, name)
+    known = place in sys.modules
+    try:
+        with need_models(what, name if name in _extras() else "models"):
+            found = importlib.import_module(place)
+    except GenprobeError:
+        raise
+    except Exception as error:
+        if not (own := _own(family, name)):
+            raise
+        raise InputError(f"{own}: cannot be imported ({type(error).__name__}: {error})") from error
+    if not known and (lacks := [one for one in _NEEDS[family] if not hasattr(found, one)]):
+        raise InputError(f"{found.__file__}: has no {', '.join(lacks)}; see docs/extending.md")
+    return found
+
+
+def _own(family: str, name: str) -> str:
+    """Return where a member of the user's own stands; "" for one of genprobe's."""
+    if name in (entries := _entries(family)):
+        return entries[name]
+    [file] = [one for one in files(family) if one.stem == name]
+    return "" if file.is_relative_to(_HERE) else str(file)
 
 
 def _place(family: str, name: str) -> str:
