@@ -1311,12 +1311,15 @@ def test_columns_of_the_statements_are_no_facts_of_a_reply_inside_a_harness(tmp_
     assert {"reasoning_data", "wording_data", "sample_data", "reads_data"} <= read.keys()
 
 
-@pytest.mark.parametrize(("sure", "n"), [("FALSE", 0), ("no", 0), ("0", 0), ("TRUE", 1), ("", 1)])
+@pytest.mark.parametrize(("sure", "n"), [("FALSE", 0), ("no", 0), ("0.0", 0), ("TRUE", 1), ("", 1)])
 def test_what_its_reader_was_not_sure_of_is_no_gold(tmp_path, sure, n):
     from genprobe.analysis import licence
 
     path = table(tmp_path, f"lang,response,reads,gold,sure\nen,Yes.,stance,yes,{sure}\n")
     assert len(licence.of_file(path)) == n
+    path = table(tmp_path, "lang,response,reads,gold,sure\nen,Yes.,stance,yes,maybe\n")
+    with pytest.raises(InputError, match="row 2: sure is 'maybe', neither true nor false"):
+        licence.of_file(path)
 
 
 @pytest.mark.parametrize(

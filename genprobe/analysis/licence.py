@@ -30,6 +30,7 @@ from genprobe.files import cells, disk, door
 from genprobe.files.rows import Table
 from genprobe.judges import Item, Judge, llm, verdicts
 from genprobe.limits import exceeded, limit, parsed
+from genprobe.outcomes.external import truth
 from genprobe.resources import licences, packs, registry
 from genprobe.resources.licences import Labelled, Licence, Measured
 from genprobe.tasks.pipeline import Note, Progress, quiet
@@ -114,8 +115,11 @@ def of_file(path: Table, langs: Collection[str] = ()) -> list[Case]:
     found = []
     problems = cells.Problems(path)
     for number, row in files.numbered_rows(path):
+        sure = None
+        with problems.at():
+            sure = truth("sure", row.get("sure"), number)
         with problems.at(number):
-            if cells.cell_text(row.get("sure")).strip().lower() not in ("false", "no", "0"):
+            if sure is not False:
                 found.append(_case(row, path.name))
     problems.tell()
     return [case for case in found if not langs or case.item.lang in langs]
