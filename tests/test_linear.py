@@ -295,9 +295,8 @@ def test_a_long_reply_is_read_in_linear_time(made, name):
     assert too_slow(work, TEXTS, LONG) == {}
     part = [*TEXTS.items()][JUDGES.index(name) % 12 :: 12]  # a megabyte takes about a second each
     spent = {text: seconds(work, make(MEGABYTE)) for text, make in part}
-    assert {text: took for text, took in spent.items() if took > 10} == {}, (
-        "a second or two is meant"
-    )
+    # A second or two is meant, and seven of some on a busy machine; worse growth takes minutes.
+    assert {text: took for text, took in spent.items() if took > 30} == {}
 
 
 @pytest.mark.slow
