@@ -85,6 +85,9 @@ class Record:
         for name, hint in _inner(cls):  # type: ignore[arg-type]
             if name in row and not fits(row[name], hint):
                 raise RunError(f"a part of {name!r} of a {cls.__name__} is of another type")
+        for name in _whole(cls):  # type: ignore[arg-type]
+            if not -MOST <= (row.get(name) or 0) <= MOST:
+                raise RunError(f"field {name!r} of a {cls.__name__} is beyond 64 bits")
 
 
 def _checked(
@@ -116,6 +119,8 @@ def _checked(
             raise RunError(f"a {cls.__name__} lacks the field {name!r}")
     return values
 
+
+MOST = (1 << 63) - 1  # of the whole numbers in a record: tables and data sets hold 64 bits
 
 # (class, names, types) of rows already known to be valid records without conversion.
 _WHOLE: set[tuple[Any, ...]] = set()
@@ -150,6 +155,12 @@ def _inner(cls: Any) -> tuple[tuple[str, Any], ...]:
     )
 
 
+@functools.cache
+def _whole(cls: Any) -> tuple[str, ...]:
+    """List the fields of a record class that hold whole numbers."""
+    return tuple(name for name, (allowed, _) in _kinds(cls).items() if int in allowed)
+
+
 def fits(value: Any, hint: Any) -> bool:
     """Tell whether a value is as a type states it, with all its parts."""
     if isinstance(hint, types.UnionType):
@@ -161,7 +172,7 @@ def fits(value: Any, hint: Any) -> bool:
         return isinstance(value, dict) and all(fits(one, parts[1]) for one in value.values())
     if kind is float:
         return type(value) is float or (type(value) is int and abs(value) < 10**300)
-    return kind is Any or type(value) is kind
+    return kind is Any or (type(value) is kind and (kind is not int or abs(value) <= MOST))
 
 
 def described(doc: str, stored: bool = False, **more: Any) -> Any:

@@ -465,7 +465,7 @@ def test_tables_and_pages_name_the_seal(folder: Path, tmp_path: Path) -> None:
     page = render([folder])
     assert name in page and f"seal {name.removeprefix('seal:')}" in page
     (folder / "MANIFEST").unlink()
-    assert "<dt>Seal</dt><dd>unsealed</dd>" in render([folder])
+    assert "<dt>Seal</dt><dd><code>unsealed</code></dd>" in render([folder])
 
 
 def test_a_seal_is_not_claimed_for_a_folder_that_has_another_length(folder: Path) -> None:

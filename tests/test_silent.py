@@ -21,7 +21,7 @@ from genprobe.analysis import paired, rises
 from genprobe.analysis.compare import compare
 from genprobe.analysis.reliability import retest
 from genprobe.analysis.score import not_corrected, score
-from genprobe.analysis.sources import as_runs
+from genprobe.analysis.sources import as_runs, sides_of
 from genprobe.commands import cli
 from genprobe.curation import diversity
 from genprobe.datasets import choices, pairs, templates
@@ -1387,3 +1387,43 @@ def test_a_template_of_which_no_pair_can_be_made_is_told(tmp_path):
     made, _, told = fill.run(table(tmp_path, text))
     assert {row["id"][0] for row in made} == {"a"}
     assert any("row 3" in one.where and "no pair can be made" in one.message for one in told)
+
+
+def test_numbers_that_no_table_holds_are_refused_or_stay_a_text(tmp_path):
+    """A sample of 5,000 digits in a table, and 64 bits in a run, in its requests and in an option."""
+    rows = [
+        {
+            "statement": f"s{n}",
+            "lang": "en",
+            "probe": "agreement",
+            "answer": "yes",
+            "sample": sample,
+        }
+        for n, sample in enumerate(["9" * 5000, "3", "4"])
+    ]
+    (side,) = sides_of(rows)
+    assert side.outcomes["sample"].tolist() == ["9" * 5000, 3, 4]
+    run = tmp_path / "run"
+    shutil.copytree(GOLDEN / "yesno", run)
+    for name, field in (("run.json", "max_tokens"), ("responses.jsonl", "tokens_out")):
+        kept = (run / name).read_text("utf-8")
+        (run / name).write_text(
+            re.sub(rf'("{field}": ?)(\d+|null)', rf"\g<1>{10**19}", kept), "utf-8"
+        )
+        found = CliRunner().invoke(cli, ["score", str(run)])
+        assert isinstance(found.exception, RunError), found.exception
+        assert f"field '{field}'" in str(found.exception)
+        (run / name).write_text(kept, "utf-8")
+    words = [
+        "yesno",
+        "--lang",
+        "mr",
+        "--engine",
+        "replay",
+        "--model",
+        str(run),
+        "--seed",
+        str(10**19),
+    ]
+    found = CliRunner().invoke(cli, [*words, "--out", str(tmp_path / "new")])
+    assert "field 'seed'" in str(found.exception) and not (tmp_path / "new").exists()

@@ -36,6 +36,7 @@ from genprobe.resources.licences import Labelled, Licence, Measured
 from genprobe.tasks.pipeline import Note, Progress, quiet
 from genprobe.tasks.pipeline.judge import listed_in
 from genprobe.tasks.pipeline.second import Second
+from genprobe.text import whole_number
 
 _HERE = Path(__file__).parents[1]
 # In a wheel the labelled imitations are inside the package, in a checkout they are with the tests.
@@ -145,7 +146,8 @@ def _case(row: dict[str, Any], source: str) -> Case:
     if kind == "choice":
         options, marks = listed_in(row)
         gold = gold.removesuffix(".0")  # of a column with empty cells
-        if gold and not (gold.isdecimal() and int(gold) < len(options)):
+        at = whole_number(gold)
+        if gold and (at is None or at >= len(options)):
             there = ", ".join(map(str, range(len(options))))
             raise InputError(f"gold {gold!r}: name an option, {there}, or none (an empty cell)")
         item = item._replace(options=options, marks=marks)

@@ -26,7 +26,7 @@ from genprobe.runs.run import OTHERS, Run
 from genprobe.runs.spec import LOG, WHO, both_signatures, file_signer
 from genprobe.tasks.pipeline import Note, logged, quiet
 from genprobe.tasks.pipeline.judge import judged_rows
-from genprobe.text import many, natural, whole
+from genprobe.text import many, natural, whole, whole_number
 from genprobe.text.display import alike
 
 if TYPE_CHECKING:
@@ -398,8 +398,9 @@ def _of_table(source: Table, note: Note) -> Iterator[Side]:
             own = f"{source}, " + every["statement"]
             every["statement"] = every["statement"].mask(table.unnamed(rows), own)
         if "sample" in every:  # a number, whatever the file made of it
-            told = [int(c) if isinstance(c, str) and c.isdecimal() else c for c in every["sample"]]
-            every["sample"] = pd.Series(told, every.index, dtype=object)
+            read = [whole_number(c) if isinstance(c, str) else c for c in every["sample"]]
+            told = pd.Series(read, every.index, dtype=object)
+            every["sample"] = told.where(told.notna(), every["sample"])
         parts = list(_models(every))
     except InputError as error:
         raise about(source, error) from None

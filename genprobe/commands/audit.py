@@ -10,6 +10,7 @@ import click
 from genprobe.commands._chat import FAILED
 from genprobe.commands._console import Bar, noter, print_scores, say
 from genprobe.commands._options import FORMAT, QUIET, VERBOSE, together
+from genprobe.text import whole_number
 
 
 class _Audits(click.Group):
@@ -137,9 +138,9 @@ def new(file: Path, **given: str | None) -> None:
     lists = ([part.strip() for part in str(given[n]).split(",")] for n in list(_QUESTIONS)[:3])
     models, langs, instruments = ([part for part in one if part] for one in lists)
     limit = str(given["limit"])
-    if limit != "all" and not (limit.isascii() and limit.isdigit() and int(limit)):
+    most = None if limit == "all" else whole_number(limit) or 0
+    if most == 0:
         raise InputError(f"--limit {limit}: a number, or all")
-    most = None if limit == "all" else int(limit)
     path = write(file, models, langs, instruments, str(given["wordings"]), most, str(given["out"]))
     say(f"{path}: written; `genprobe audit {path} --dry-run` checks it and says what it takes")
 

@@ -38,6 +38,7 @@ from genprobe.files.rows import Rows, Table, rows_of
 from genprobe.limits import exceeded, limit, parsed
 from genprobe.records import digest, fits
 from genprobe.resources import packs, registry
+from genprobe.text import whole_number
 
 VERSION = "1"
 FOLDER = "elicitation"
@@ -387,9 +388,9 @@ def several(text: str, question: About) -> str | None:
         parts = [text.strip()]  # a choice with a comma
     found = []
     for part in parts:
-        number = int(part) if part.isdecimal() and len(part) < 4 else 0
-        if 1 <= number <= len(question.choices):
-            found.append(question.choices[number - 1])
+        at = whole_number(part) or 0
+        if 1 <= at <= len(question.choices):
+            found.append(question.choices[at - 1])
         elif part in question.choices or (question.other and not part.isdecimal()):
             found.append(part)
         else:
@@ -412,8 +413,8 @@ def _choose(
     prompt = f"{words['choose']} (1–{len(choices)})" + (f" / {words['other']}" if other else "")
     while True:
         text = _line(prompt, ask)
-        if text.isdecimal() and 1 <= int(text) <= len(choices):
-            return choices[int(text) - 1]
+        if 1 <= (at := whole_number(text) or 0) <= len(choices):
+            return choices[at - 1]
         if not text or text in choices or (other and not text.isdecimal()):
             return text
 

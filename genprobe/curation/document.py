@@ -32,7 +32,7 @@ from genprobe.files.rows import Table
 from genprobe.records import Score
 from genprobe.render import croissant
 from genprobe.resources import packs
-from genprobe.text import whole
+from genprobe.text import whole, whole_number
 
 DATA, CARD, CROISSANT = "data.jsonl", "README.md", "croissant.json"
 REWORDINGS = ("rewording_1", "rewording_2")
@@ -364,10 +364,10 @@ def _left_out(gone: Sequence[Row], kept: Sequence[Row]) -> Counter[str]:
     for line in _steps(kept):
         if line in here:
             continue
-        step, sign, number = line.rpartition(f"|{tables.LEFT}")
-        if sign and number.isdecimal():
+        step, sign, told = line.rpartition(f"|{tables.LEFT}")
+        if sign and (n := whole_number(told)) is not None:
             rule = step.partition("|rule:")[2].partition("|")[0]
-            why[f"not confirmed by annotators (rule {rule})"] += int(number)
+            why[f"not confirmed by annotators (rule {rule})"] += n
     return why
 
 

@@ -34,7 +34,7 @@ from genprobe.outcomes import votes as ballots
 from genprobe.records import digest, fits
 from genprobe.resources import guides, packs, registry
 from genprobe.resources.guides import Guide
-from genprobe.text import nfkc
+from genprobe.text import nfkc, whole_number
 from genprobe.text.display import alike
 
 VERSION = "1"
@@ -101,10 +101,10 @@ class Question:
         return words if self.answers and sorted(map(str, read)) == sorted(labels) else labels
 
     def _part(self, said: str) -> str | None:
-        number = said.strip().rstrip(".")
+        said = said.strip().rstrip(".")
         if self.kind == "members":
-            whole = number.isdecimal() and len(number) < 4 and int(number) > 0
-            return str(int(number)) if whole else None
+            at = whole_number(said)
+            return str(at) if at and at < 1000 else None
         return self.answers.get(_fold(said))
 
 
@@ -827,9 +827,9 @@ def _regroup(
     column = str(tables.column(rows[item.rows[0]], _MEMBER))
     named = next((q for q, one in questions.questions.items() if one.kind == "members"), "")
     out = {
-        item.texts[int(number)]
-        for number, n in counted.get(named, Counter()).items()
-        if number.isdecimal() and 0 < int(number) < len(item.texts) and 2 * n > raters
+        item.texts[at]
+        for told, n in counted.get(named, Counter()).items()
+        if (at := whole_number(told)) and at < len(item.texts) and 2 * n > raters
     }
     out |= set(item.texts[1:]) if dissolved else set()
     own = [at for at in item.rows if cell_text(rows[at].get(column)) not in out]

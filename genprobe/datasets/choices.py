@@ -28,6 +28,7 @@ from genprobe.files.cells import Notes, Problems, cell_json, cell_sentence, cell
 from genprobe.linguistics import contradict
 from genprobe.records import JSON, Statement, digest
 from genprobe.resources import packs, registry
+from genprobe.text import whole_number
 
 FIELDS = ("options", "label", "target", "unknown", "condition", "polarity", "context", "question")
 NO_WORDS = "und"  # the file of languages that have none: context, question and options alone
@@ -255,9 +256,9 @@ def _number(value: object, name: str, count: int, at: str) -> int | None:
     text = cell_text(value)
     if not text:
         return None
-    digits = text.removesuffix(".0")
-    if digits.isdecimal() and len(digits) < 10 and int(digits) < count:
-        return int(digits)
+    found = whole_number(text.removesuffix(".0"))
+    if found is not None and found < count:
+        return found
     raise InputError(f"{at}: {name} is {text[:40]!r}; give the number of an option, counted from 0")
 
 

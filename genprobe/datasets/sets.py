@@ -28,6 +28,7 @@ from genprobe.files.rows import Rows
 from genprobe.limits import parsed, parsed_list
 from genprobe.records import Statement, digest
 from genprobe.resources import packs, registry
+from genprobe.text import whole_number
 
 FOLDER = "sets"
 # What the rows of a set are -> tier of the language (`packs.tier`) -> the commands that take them.
@@ -274,8 +275,8 @@ class _Maker:
             if options.count(text) != 1:
                 raise InputError(f"{name} is {text[:40]!r}, which is none of the options")
             return options.index(text)
-        digits = text.removesuffix(".0")
-        at = int(digits) - int(how) if digits.isdecimal() and len(digits) < 9 else -1
+        told = whole_number(text.removesuffix(".0"))
+        at = -1 if told is None else told - int(how)
         if not 0 <= at < len(options):
             raise InputError(f"{name} is {text[:40]!r}; options are counted from {how}")
         return at
@@ -342,7 +343,7 @@ class _Maker:
     def table(self, cells: Row, raw: Row, options: Sequence[str]) -> tuple[int | None, bool]:
         """Take the option that a file of the authors names."""
         named = self.known.get(_key(raw), "NA")
-        return (int(named) if named.isdecimal() else None), False
+        return whole_number(named), False
 
     def _same(self, tag: str) -> str:
         return self.same.get(tag, tag)
@@ -397,12 +398,11 @@ def _cell(raw: Row, name: str) -> Any:
             raise InputError(f"{head} is {error}") from None
     if not isinstance(held, Mapping):
         raise InputError(f"{head} holds no table with {key!r}")
-    return held.get(key, held.get(int(key) if key.isdecimal() else key))
+    return held.get(key, held.get(whole_number(key)))
 
 
 def _count(value: object) -> int:
-    text = cell_text(value)
-    return int(text) if text.isdecimal() and len(text) < 9 else 0
+    return whole_number(cell_text(value)) or 0
 
 
 def _split(one: Set, row: Row) -> Row:
@@ -485,7 +485,7 @@ def joined(rows: Iterable[tuple[int, Row]], file: Path) -> Iterator[tuple[int, R
         named = known.get(_key(row))
         if named is None or cell_text(row.get("target")) or cell_text(row.get("target_loc")):
             yield number, row
-        elif named.isdecimal():
+        elif whole_number(named) is not None:
             yield number, {**row, "target_loc": named}
         else:  # "NA": the authors leave it out, so no target may be found by its metadata either
             yield number, {key: v for key, v in row.items() if key != "additional_metadata"}

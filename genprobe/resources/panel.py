@@ -460,6 +460,6 @@ def number(given: str, most: int, option: str, single: str) -> int:
         return 1
     if given == "all":
         return most
-    if not (given.isascii() and given.isdigit() and 1 <= int(given) <= most):
+    if not 1 <= (asked := text.whole_number(given) or 0) <= most:
         raise InputError(f"{option} {given}: give {single}, all, or a number up to {most}")
-    return int(given)
+    return asked

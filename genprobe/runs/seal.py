@@ -22,7 +22,7 @@ from genprobe.errors import RunError
 from genprobe.files import disk
 from genprobe.records import Record, canonical, described
 from genprobe.runs.spec import refuse_newer
-from genprobe.text import many
+from genprobe.text import many, whole_number
 
 NAME = "MANIFEST"
 SIGNATURE = "MANIFEST.sig"  # of the whole file, by the user's own key: see sign.py
@@ -277,7 +277,7 @@ def _located(path: Path, sealed: dict[str, Any]) -> Iterator[tuple[str, str]]:
 
 def _block(text: str) -> tuple[int, str]:
     rows, _, digest = text.partition(" ")
-    return (int(rows) if rows.isdecimal() and len(rows) < 16 else 0), digest
+    return whole_number(rows) or 0, digest
 
 
 def _place(name: str, begin: int, rows: int) -> str:

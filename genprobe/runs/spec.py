@@ -29,7 +29,8 @@ LOG = "log"  # the engine of a run of replies that another harness, or its owner
 class Spec(Record):
     """All settings of a run. It never holds a key or a token.
 
-    Two runs with equal specs ask the same model the same questions in the same way.
+    Two runs with equal specs ask the same model the same questions in the same way. Raises RunError
+    for a number that a run could not be read with again.
     """
 
     command: str = described("Command that made the run, such as `yesno`.")
@@ -116,6 +117,9 @@ class Spec(Record):
     )
     packages: dict[str, str] = described("Versions of Python and of the packages.")
     version: str = described("Version of genprobe.")
+
+    def __post_init__(self) -> None:
+        self._check(vars(self))
 
     @property
     def hash(self) -> str:

@@ -153,6 +153,11 @@ def _size(digits: str) -> int:
     return int(digits) if len(digits) <= 4000 else 10**4000 + len(digits)
 
 
+def whole_number(text: str) -> int | None:
+    """Read a whole number of up to 18 digits of any script, without a sign; None for all else."""
+    return int(text) if text.isdecimal() and len(text) < 19 else None
+
+
 def western(text: str) -> str:
     """Write the digits of any script as 0 to 9; the length of the text stays the same."""
     return _DIGIT.sub(lambda digit: str(unicodedata.decimal(digit[0])), text)

@@ -23,6 +23,7 @@ from genprobe.outcomes.table import ANSWERS
 from genprobe.records import (
     FACETS,
     JSON,
+    MOST,
     Failure,
     Judgment,
     Request,
@@ -37,7 +38,7 @@ from genprobe.runs.spec import LOG, Spec, statements_hash, versions
 from genprobe.tasks.pipeline import Note
 from genprobe.tasks.pipeline.gold import THEIRS, Gold
 from genprobe.tasks.pipeline.judge import opened, tell_unknown
-from genprobe.text import many
+from genprobe.text import many, whole_number
 
 # What a row says how it is read -> the question that is read so, in the pack of yes/no questions.
 _READ_AS = {"stance": "agreement", "stereotype": "recognition"}
@@ -370,11 +371,12 @@ def _samples(replies: Sequence[_Reply]) -> list[int]:
         what = [one.statement.id, one.statement.lang, one.probe, one.messages]
         found.setdefault(canonical(what), []).append(at)
     given = [cell_text(one.found.row.get("sample")) for one in replies]
-    numbers = sorted({int(n) for n in given if n.isdecimal() and len(n) < 9})
+    told = [whole_number(n) for n in given]
+    numbers = sorted({n for n in told if n is not None})
     most = max(map(len, found.values()))
-    known = all(n.isdecimal() and len(n) < 9 for n in given) and len(numbers) == most
+    known = None not in told and len(numbers) == most
     if known and all(len({given[at] for at in places}) == len(places) for places in found.values()):
-        return [numbers.index(int(n)) for n in given]
+        return [numbers.index(n) for n in told if n is not None]
     samples = [0] * len(replies)
     for places in found.values():
         for n, at in enumerate(places):
@@ -406,9 +408,10 @@ def _single(replies: Sequence[_Reply], name: str) -> Any:
     values = {one.found.row.get(name) for one in replies}
     (value,) = values if len(values) == 1 else (None,)
     try:
-        return (int if name == "max_tokens" else float)(cell_text(value))
+        found = (int if name == "max_tokens" else float)(cell_text(value))
     except (ValueError, OverflowError):
         return None
+    return found if abs(found) <= MOST else None
 
 
 def _answer(request: Request, row: Mapping[str, Any]) -> Response | Failure:
