@@ -10,7 +10,7 @@ from typing import Any
 import click
 
 from genprobe.commands._console import Bar, print_scores, say
-from genprobe.commands._options import ASKED, KEEP_ABOUT, asked, together
+from genprobe.commands._options import ASKED, KEEP_ABOUT, Named, asked, together
 from genprobe.errors import Caution, EngineError, InputError
 from genprobe.files import door
 
@@ -51,6 +51,7 @@ CHAT = together(
     click.option(
         "--model",
         "model",
+        type=Named("models"),
         multiple=True,
         metavar="M",
         help="An alias, a hub id, a folder, or the name that a server uses; may be repeated. "

@@ -9,7 +9,7 @@ import click
 
 from genprobe.commands._chat import FAILED
 from genprobe.commands._console import Bar, noter, print_scores, say
-from genprobe.commands._options import FORMAT, QUIET, VERBOSE, together
+from genprobe.commands._options import FORMAT, QUIET, VERBOSE, Named, together
 from genprobe.text import whole_number
 
 
@@ -152,6 +152,7 @@ def new(file: Path, **given: str | None) -> None:
 @click.option(
     "--metric",
     "metrics",
+    type=Named("metrics"),
     multiple=True,
     metavar="M",
     help="Measure; may be repeated.  [default: the first main one of each instrument]",
