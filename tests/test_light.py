@@ -100,3 +100,22 @@ def test_a_module_is_described_without_importing_it():
     for name in registry.names("judges"):
         doc = registry.module("judges", name).__doc__
         assert registry.about("judges", name) == doc.strip().split("\n")[0]
+
+
+def test_a_file_of_replies_is_read_without_numpy(tmp_path):
+    """It is loaded in a tenth of a second, which is a tenth of the start of a command."""
+    row = {"lang": "en", "probe": "agreement", "response": "I agree with this."}
+    (tmp_path / "replies.jsonl").write_text(json.dumps(row) + "\n", encoding="utf-8")
+    code = (
+        "import sys; from genprobe.commands import main\n"
+        "try: main()\n"
+        "except SystemExit: pass\n"
+        "assert not {'numpy', 'pandas', 'pyarrow'} & {*sys.modules}"
+    )
+    done = subprocess.run(
+        [sys.executable, "-c", code, "judge", "replies.jsonl", "-o", "read.jsonl"],
+        capture_output=True, text=True, cwd=tmp_path,
+        env=os.environ | {"PYTHONPATH": os.pathsep.join(filter(None, sys.path))},
+    )  # fmt: skip
+    assert done.returncode == 0, done.stderr
+    assert json.loads((tmp_path / "read.jsonl").read_text(encoding="utf-8"))["answer"] == "yes"

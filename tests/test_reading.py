@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import json
+import random
 from pathlib import Path
 
 import pandas as pd
@@ -10,6 +11,10 @@ import pytest
 
 from genprobe import metrics, text
 from genprobe.judges import Item, language, refusal, seen, story, thought, yesno
+from genprobe.judges.reading import probes
+from genprobe.judges.reading.lexicon import lexicon
+from genprobe.judges.reading.said import Reading
+from genprobe.linguistics import identify, stems
 from genprobe.records import Response
 from genprobe.resources import packs
 from genprobe.tasks.pipeline.judge import judge_file
@@ -562,3 +567,47 @@ def test_a_phrase_that_counts_as_a_whole_sentence_hides_no_other():
     judge = yesno.make()
     said = judge(Item("fa", "disagreement", "", "خیر، این جمله نادرست است."))
     assert said.label == "no" and said.fields["conflict"]
+
+
+def test_the_words_of_ascii_are_cut_as_those_of_any_text() -> None:
+    draw = random.Random(0)
+    for _ in range(3000):
+        one = "".join(draw.choice("ab1' '_-.\n'A") for _ in range(draw.randrange(20)))
+        assert text.tokens(one) == text.TOKEN.findall(one)
+        pieces = text.pieces(one)
+        assert pieces[1::2] == text.tokens(one) and "".join(pieces) == one
+
+
+def test_sentences_that_are_passed_over_hold_no_stem() -> None:
+    """`sentences_with` leaves out a sentence only if no stem that is asked for begins in it."""
+    wanted = stems.STANCES | stems.STEREOTYPE | stems.FINE | stems.FAULTY
+    kept = 0
+    for code in ("en", "de", "ru", "hi", "zh"):
+        rows = (Path(__file__).parent / "replies" / f"{code}.jsonl").read_text(encoding="utf-8")
+        words = lexicon(code)
+        for row in map(json.loads, rows.splitlines()):
+            reading = Reading(
+                words, probes.way("stance", "", ""), "", words.compared(row["response"])
+            )
+            stop = len(reading.tokens)
+            found = list(reading.sentences_with(stop, wanted))
+            assert set(found) <= set(reading.sentences(stop)) and found == sorted(set(found))
+            for one in reading.sentences(stop):
+                hits = [h for _, some in reading.stems(*one) for h in some]
+                assert one in found or not stems.bits_of(hits) & wanted
+            kept += len(found)
+    assert kept > 200
+
+
+def test_the_bound_on_the_evidence_for_another_language_leaves_out_none() -> None:
+    made = identify.make()
+    own, told = frozenset(("en", "fr")), 0
+    for code in ("en", "es", "kk", "ru", "pt-BR"):
+        rows = (Path(__file__).parent / "replies" / f"{code}.jsonl").read_text(encoding="utf-8")
+        for row in map(json.loads, rows.splitlines()):
+            head = text.tokens(text.normalise(row["response"]))[:30]
+            if len(head) > 1:
+                clear = identify._clear(made._lexicon.evidence(head), len(head), identify.OTHER)
+                assert made.other(head, own) == ("" if clear in own else clear)
+                told += clear not in own and clear != ""
+    assert told > 50

@@ -33,6 +33,7 @@ from genprobe.resources import licences, measured
 from genprobe.resources.licences import EVERYBODY, Labelled, Licence, Measured
 from genprobe.runs.run import Run
 from genprobe.runs.spec import statements_hash
+from genprobe.statistics import wilson
 from genprobe.tasks import Ask
 from genprobe.tasks.pipeline import second as reading
 from genprobe.tasks.pipeline.generate import generate
@@ -506,7 +507,7 @@ def test_what_a_licence_takes() -> None:
     assert not of(40, 22, 0.4, [0, 0]).holds
     assert of(40, 36, 0.77, [3, 0]).least == 0.77
     # Where the rules leave enough of them open, these count, too.
-    assert of(40, 36, 0.77, [12, 6]).least == pytest.approx(licences.wilson(6, 12)[0])
+    assert of(40, 36, 0.77, [12, 6]).least == pytest.approx(wilson(6, 12)[0])
     assert of(40, 36, 0.77, [12, 12]).least < 0.77
 
 

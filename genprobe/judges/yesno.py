@@ -19,6 +19,7 @@ of DESIGN.md. How well the reader agrees with two blind readings is in docs/shad
 
 from __future__ import annotations
 
+import functools
 import re
 
 from genprobe import text
@@ -126,10 +127,8 @@ class YesNo:
 
         Returns None if it is not, or says nothing there.
         """
-        code = self._codes[item.lang]
-        near = {"en", code, *packs.load_language(code).also}
         head = text.tokens(text.normalise(reply[:_HEAD]))
-        told = self._identify.other(head, near)
+        told = self._identify.other(head, _near(self._codes[item.lang]))
         if told not in self._known:
             return None
         again = self(item._replace(lang=told, response=reply, reasoning=None))
@@ -192,6 +191,12 @@ def _none(kind: str) -> Verdict:
 
 def _fields(kind: str, conflict: bool = False) -> dict[str, JSON]:
     return {"kind": kind, "conflict": conflict, "likely": ""}
+
+
+@functools.cache
+def _near(code: str) -> frozenset[str]:
+    """Return the languages in which replies to a question of a language are read anyway."""
+    return frozenset(("en", code, *packs.load_language(code).also))
 
 
 def _letter(prompt: str, reply: str) -> tuple[str, str] | None:

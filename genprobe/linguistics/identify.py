@@ -49,7 +49,7 @@ from typing import Any, NamedTuple
 from genprobe.errors import InputError
 from genprobe.records import digest
 from genprobe.resources import packs, registry
-from genprobe.text import FORM, normalise, tokens
+from genprobe.text import FORM, Memo, normalise, tokens
 
 VERSION = "2.2"
 
@@ -65,6 +65,7 @@ FLOOR = 5e-5  # probability of an n-gram that a profile lacks, as in langdetect
 ALONE = 0.6  # evidence needed for a language that langdetect does not know
 ENOUGH = 3  # least number of different words for langdetect
 OTHER = 1.5  # least evidence for a language that was not asked for
+_SHARE = 0.12  # least evidence for a language, of the number of words
 SENTENCE = 4  # least number of words of a sentence that counts for a language of its own
 
 # Scripts, named by the first word of their characters' Unicode names. Those of one language:
@@ -204,7 +205,7 @@ def _clear(
 ) -> str:
     """Return the language that clearly leads the evidence of `n` words, or an empty string."""
     (code, best), (_, second) = [*evidence[:2], ("", 0.0), ("", 0.0)][:2]
-    return code if best >= max(least, 0.12 * n) and best >= lead * second else ""
+    return code if best >= max(least, _SHARE * n) and best >= lead * second else ""
 
 
 @functools.cache
@@ -325,7 +326,7 @@ class Identifier:
         spoken = self._speaking(scripts[script], code)
         return Identified(code, told[script].rule, spoken, told[script].sure, parts)
 
-    def other(self, words: Sequence[str], own: Collection[str]) -> str:
+    def other(self, words: Sequence[str], own: frozenset[str]) -> str:
         """Return the language that words are clearly in, if it is none of `own`; else "".
 
         words: normalised words, some of the first. A quick test: frequent words, letters and
@@ -338,8 +339,17 @@ class Identifier:
         if len(words) == 1 and words[0].isascii():
             return ""
         least = OTHER if len(words) > 1 else ALONE
+        loudest = self._others(own).__getitem__
+        if sum(map(loudest, words)) < max(least, _SHARE * len(words)) - 1e-6:
+            return ""  # enough for no language
         code = _clear(self._lexicon.evidence(words), len(words), least=least)
         return "" if code in own else code
+
+    @functools.cache  # noqa: B019  # one identifier lives as long as its judge
+    def _others(self, own: frozenset[str]) -> Memo[float]:
+        """Return word -> the weight of the language that it counts for most, if none of `own`."""
+        speak = self._lexicon.speak
+        return Memo(lambda word: max((w for code, w in speak(word) if code not in own), default=0))
 
     def _knows(self, asked: str, script: str) -> bool:
         """Tell whether a text in this language and script could be identified.

@@ -14,6 +14,7 @@ import itertools
 import operator
 import re
 from collections.abc import Callable, Iterable, Iterator, Sequence
+from dataclasses import dataclass, field
 from typing import NamedTuple
 
 from genprobe import text
@@ -74,8 +75,8 @@ STEREOTYPE_CORE = STEREOTYPE | ONLY | TELL | SINGLE | PLAIN | GROUP
 
 _GAP = ".."
 _REACH = 10  # most tokens of a gap
+_MORE = 64  # least tokens that are looked up at once
 _IDEOGRAPH = re.compile(f"[{text.HAN}]")
-_MEMO = 50_000  # most words whose features are cached
 
 
 class Hit(NamedTuple):
@@ -116,86 +117,124 @@ class _Pattern(NamedTuple):
     open: bool
 
 
-class _Later:
-    """Patterns that go on with the same element; they are written out once a text has it."""
+_Placed = tuple[int, _Pattern]  # a pattern with its place among those of the word
+
+
+class _Later(dict[str, list[_Placed]]):
+    """Patterns that go on with the same element; they are written out once a text has it.
+
+    The token behind that element -> those of them that may fit.
+    """
+
+    __slots__ = ("_every", "_plain", "_some", "_write", "begun", "bits")
 
     def __init__(self, write: Callable[[_Begun], Iterator[_Pattern]]) -> None:
         self._write = write
         self.begun: list[tuple[int, _Begun]] = []
         self.bits = 0
+        self._every: list[tuple[str, _Placed]] = []  # with the plain word that must follow, or ""
 
-    @functools.cached_property
-    def patterns(self) -> list[tuple[int, _Pattern]]:
-        """Return the patterns with their place among those of the word, each of them once."""
-        found: dict[_Pattern, int] = {}
-        for place, begun in self.begun:
-            for pattern in self._write(begun):
-                found.setdefault(pattern, place)
-        return [(place, pattern) for pattern, place in found.items()]
+    def __missing__(self, token: str) -> list[_Placed]:
+        if not self._every:
+            places: dict[_Pattern, int] = {}  # each of them once
+            for place, begun in self.begun:
+                for pattern in self._write(begun):
+                    places.setdefault(pattern, place)
+            self._every = [(_plain(one), (place, one)) for one, place in places.items()]
+            self._plain = {word for word, _ in self._every}
+            self._some = [placed for word, placed in self._every if not word]
+        if token not in self._plain or not token:
+            return self._some
+        self[token] = [placed for word, placed in self._every if not word or word == token]
+        return self[token]
+
+
+def _plain(pattern: _Pattern) -> str:
+    """Return the plain word that follows the second element of a pattern, or the one behind a gap.
+
+    It is empty if there is none, or any of several words.
+    """
+    at = 2 if pattern.rest[0] == _GAP else 1
+    element = pattern.rest[at] if at < len(pattern.rest) else ""
+    return "" if "*" in element or element == _GAP else element
 
 
 class _Tokens:
     """A text's tokens, and what was found among them so far.
 
-    at: the places of words that a grammar knows and at which a stem may begin. reach: the bits of
-    each such word and of the patterns that may begin with it. begins: the stems that begin at each,
-    None if not yet looked for.
+    read: how many were looked up. at: the places of those that a grammar knows and at which a stem
+    may begin. known: the features of each of these. reach: its bits and those of the patterns that
+    may begin with it. begins: the stems that begin at each, None if not yet looked for.
     """
 
-    __slots__ = ("at", "begins", "found", "reach", "reached", "tokens")
+    __slots__ = ("at", "begins", "found", "known", "reach", "reached", "read", "tokens")
 
-    def __init__(self, tokens: Sequence[str], grammar: Grammar) -> None:
+    def __init__(self, tokens: Sequence[str]) -> None:
         self.tokens = tokens
+        self.read = 0
         self.at: list[int] = []
+        self.known: list[_Known] = []
         self.reach: list[int] = []
-        knowns = grammar.look_up(tokens)
-        for i in [i for i, known in enumerate(knowns) if known is not _NOTHING]:
-            known, more = knowns[i], 0
-            if i + 1 < len(tokens):
-                behind, more = tokens[i + 1], known.often
-                if behind in known.plain:
-                    more |= known.plain[behind].bits
-                if behind[0] in known.begun:
-                    for element, later in known.begun[behind[0]].items():
-                        if behind.startswith(element[:-1]):
-                            more |= later.bits
-            if more or known.bits:
-                self.at.append(i)
-                self.reach.append(known.bits | more)
-        self.begins: list[list[Hit] | None] = [None] * len(self.at)
+        self.begins: list[list[Hit] | None] = []
         self.reached: dict[tuple[int, int], int] = {}
         self.found: dict[tuple[int, int], list[Hit]] = {}
 
+    def look_up(self, look: Callable[[str], _Known], last: int) -> None:
+        """Look up the tokens before `last`, and some more."""
+        first, self.read = self.read, max(last, self.read + _MORE)
+        tokens = self.tokens[first : self.read]
+        behind = itertools.chain(self.tokens[first + 1 : self.read + 1], ("",))
+        for i, known, token in zip(itertools.count(first), map(look, tokens), behind, strict=False):
+            if known is not _NOTHING:
+                reach = known.bits
+                if known.goes_on and token:
+                    reach |= known.often
+                    if token in known.plain:
+                        reach |= known.plain[token].bits
+                    if token[0] in known.begun:
+                        for head, later in known.begun[token[0]].items():
+                            if token.startswith(head):
+                                reach |= later.bits
+                if reach:
+                    self.at.append(i)
+                    self.known.append(known)
+                    self.reach.append(reach)
+        self.begins += [None] * (len(self.at) - len(self.begins))
 
-class _Known(NamedTuple):
+
+@dataclass(slots=True)
+class _Known:
     """The features of a word.
 
     These are the bits that the word has by itself, their literal size, and the patterns that begin
-    with it: in `plain` by a second word; in `begun` by the letter that begins a second word with an
-    open end, with that word; in `apart` by the word behind a gap that follows; in `other` the rest,
-    with the element that a second word or one behind a gap must fit.
+    with it (`goes_on`: whether there are any): in `plain` by a second word; in `begun` by the first
+    letter of a second word with an open end, with its beginning; in `apart` by the word behind a
+    gap that follows; in `other` and `behind` the rest, with the element that a second word or one
+    behind a gap must fit. often: the bits of the patterns that may go on with any word.
     """
 
     bits: int
     size: int
-    plain: dict[str, _Later]
-    begun: dict[str, dict[str, _Later]]
-    apart: dict[str, _Later]
-    other: dict[str, _Later]
-    behind: dict[str, _Later]
-    often: int  # the bits of the patterns that may go on with any word
+    goes_on: bool
+    often: int = 0
+    plain: dict[str, _Later] = field(default_factory=dict)
+    begun: dict[str, dict[str, _Later]] = field(default_factory=dict)
+    apart: dict[str, _Later] = field(default_factory=dict)
+    other: dict[str, _Later] = field(default_factory=dict)
+    behind: dict[str, _Later] = field(default_factory=dict)
 
     def going_on(self, tokens: Sequence[str], at: int) -> list[tuple[int, int, bool, _Pattern]]:
         """Return the patterns without a plain second word that fit: place, end, gap, pattern."""
         fit = []
         token = tokens[at]
-        for elements in (self.begun.get(token[0], _NONE), self.other):
-            for element, later in elements.items():
-                if _fits(element, token):
-                    for place, pattern in later.patterns:
-                        end, gap = _follow(pattern.rest, 1, tokens, at + 1)
-                        if end:
-                            fit.append((place, end, gap, pattern))
+        begun = self.begun.get(token[0], _NONE)
+        found = [later for head, later in begun.items() if token.startswith(head)]
+        found += [later for element, later in self.other.items() if _fits(element, token)]
+        for later in found:
+            for place, pattern in later[_at(tokens, at + 1)]:
+                end, gap = _follow(pattern.rest, 1, tokens, at + 1)
+                if end:
+                    fit.append((place, end, gap, pattern))
         if self.apart or self.behind:
             seen = set()
             for i in range(at, min(len(tokens), at + _REACH)):
@@ -207,7 +246,7 @@ class _Known(NamedTuple):
                         seen.add(element)
                         found.append(later)
                 for later in found:
-                    for place, pattern in later.patterns:
+                    for place, pattern in later[_at(tokens, i + 1)]:
                         end, _ = _follow(pattern.rest, 2, tokens, i + 1)
                         if end:
                             fit.append((place, end, True, pattern))
@@ -216,9 +255,13 @@ class _Known(NamedTuple):
         return fit
 
 
+def _at(tokens: Sequence[str], index: int) -> str:
+    return tokens[index] if index < len(tokens) else ""
+
+
 _NONE: dict[str, _Later] = {}
 _PLACE = operator.itemgetter(0)
-_NOTHING = _Known(0, 0, {}, {}, {}, {}, {}, 0)
+_NOTHING = _Known(0, 0, False)
 
 
 def _fits(element: str, token: str) -> bool:
@@ -247,8 +290,9 @@ class Grammar:
         self._begun: dict[str, list[_Begun]] = {}
         self._inside: list[str] = []  # first elements that may be the inside of a word
         self._denials: dict[str, bool] = {}
-        self._memo: dict[str, _Known] = {}
-        self._last = self._other = _Tokens((), self)
+        # Returns the features of a word.
+        self.look: Callable[[str], _Known] = text.Memo(self._compute).__getitem__
+        self._last = self._other = _Tokens(())
         self._clitics: tuple[str, ...] = ()
         clitics: list[str] = []
         nots = {
@@ -316,21 +360,6 @@ class Grammar:
             known = self._denials[element] = element in self._nots or ends
         return known
 
-    def look(self, token: str) -> _Known:
-        """Return the features of a word; they are cached, because words recur."""
-        known = self._memo.get(token)
-        if known is None:
-            known = self._compute(token)
-            if len(self._memo) >= _MEMO:
-                self._memo.clear()
-            self._memo[token] = known
-        return known
-
-    def look_up(self, tokens: Sequence[str]) -> list[_Known]:
-        """Return the features of some words."""
-        known = self._memo.get
-        return [known(token) or self.look(token) for token in tokens]
-
     def _compute(self, token: str) -> _Known:
         forms = [token]
         for clitic in self._clitics:
@@ -362,8 +391,7 @@ class Grammar:
             bits &= ~WITHOUT
         if not bits and not longer:
             return _NOTHING
-        known = _Known(bits, best, {}, {}, {}, {}, {}, 0)
-        often = 0
+        known = _Known(bits, best, bool(longer))
         for place, begun in enumerate(longer):
             second = begun.elements[1]
             if second == _GAP:
@@ -372,15 +400,15 @@ class Grammar:
             elif second[0] == "*":
                 elements = known.other
             elif second[-1] == "*":
-                elements = known.begun.setdefault(second[0], {})
+                elements, second = known.begun.setdefault(second[0], {}), second[:-1]
             else:
                 elements = known.plain
             later = elements.setdefault(second, _Later(self._write))
             later.begun.append((place, begun))
             later.bits |= begun.bit
             if elements is known.apart or elements is known.other or elements is known.behind:
-                often |= begun.bit
-        return known._replace(often=often)
+                known.often |= begun.bit
+        return known
 
     def _beginning(self, form: str) -> list[_Begun]:
         found = list(self._of(form))
@@ -397,7 +425,7 @@ class Grammar:
 
     def reaches(self, tokens: Sequence[str], first: int, last: int, wanted: int) -> bool:
         """Tell whether `hits` could find one of the wanted bits: a quick test, usually false."""
-        looked = self._looked_at(tokens)
+        looked = self._looked_at(tokens, last)
         bits = looked.reached.get((first, last))
         if bits is None:
             bits = 0
@@ -407,13 +435,19 @@ class Grammar:
             looked.reached[first, last] = bits
         return bits & wanted != 0
 
+    def reaching(self, tokens: Sequence[str], last: int, wanted: int) -> list[int]:
+        """Return the tokens before `last` with which a stem of the wanted bits could begin."""
+        looked = self._looked_at(tokens, last)
+        found = zip(looked.at, looked.reach, strict=True)
+        return [at for at, reach in found if reach & wanted and at < last]
+
     def hits(self, tokens: Sequence[str], first: int, last: int) -> list[Hit]:
         """Return the stems among `tokens[first:last]`, without shorter ones inside longer ones.
 
         What is found is kept until other tokens come, because the parts of a text are looked
         through again and again; neither `tokens` nor the list returned may be changed.
         """
-        looked = self._looked_at(tokens)
+        looked = self._looked_at(tokens, last)
         found = looked.found.get((first, last))
         if found is not None:
             return found
@@ -430,17 +464,19 @@ class Grammar:
         looked.found[first, last] = found
         return found
 
-    def _looked_at(self, tokens: Sequence[str]) -> _Tokens:
+    def _looked_at(self, tokens: Sequence[str], last: int) -> _Tokens:
         """Return what was found among tokens; of the last two texts, a whole and a part of it."""
         if self._last.tokens is not tokens:
             self._last, self._other = self._other, self._last
             if self._last.tokens is not tokens:
-                self._last = _Tokens(tokens, self)
+                self._last = _Tokens(tokens)
+        if self._last.read < last:
+            self._last.look_up(self.look, last)
         return self._last
 
     def all(self, tokens: Sequence[str], first: int, last: int, wanted: int) -> list[Hit]:
         """Return the stems with one of the wanted bits, also those that `hits` drops."""
-        looked = self._looked_at(tokens)
+        looked = self._looked_at(tokens, last)
         low = bisect.bisect_left(looked.at, first)
         return [
             hit
@@ -455,13 +491,13 @@ class Grammar:
         if looked.begins[k] is not None:
             return []
         tokens, i = looked.tokens, looked.at[k]
-        known = self.look(tokens[i])
+        known = looked.known[k]
         found = looked.begins[k] = []
         if known.bits:
             found.append(Hit(i, i + 1, known.bits, known.size, False))
-        if i + 1 < len(tokens):
+        if known.goes_on and i + 1 < len(tokens):
             later = known.plain.get(tokens[i + 1])
-            for _, pattern in later.patterns if later else ():
+            for _, pattern in later[_at(tokens, i + 2)] if later is not None else ():
                 end, gap = _follow(pattern.rest, 1, tokens, i + 2)
                 if end:
                     found.append(Hit(i, end, pattern.bit, pattern.size, gap, *pattern[3:]))

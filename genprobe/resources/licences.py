@@ -14,14 +14,14 @@ import re
 from collections.abc import Callable, Iterable, Mapping, Sequence
 from dataclasses import dataclass
 from pathlib import Path
-from typing import NamedTuple
-
-import numpy as np
+from typing import TYPE_CHECKING, NamedTuple
 
 from genprobe.files import disk
 from genprobe.records import Record, digest
 from genprobe.resources import models
-from genprobe.statistics import Interval, share_of_sums, wilson
+
+if TYPE_CHECKING:
+    from genprobe.statistics import Interval
 
 # Kind of question -> its two sides, and the label of a reply that takes none.
 SIDES = dict.fromkeys(("stance", "stereotype", "question"), ("yes", "no", "ambiguous")) | {
@@ -86,6 +86,8 @@ class Measured(Record):
         It is the lower end of the agreement, or that on the labelled replies that the rules leave
         open, if there are enough of them and it is lower.
         """
+        from genprobe.statistics import wilson
+
         n, right = self.left
         ends = wilson(right, n) if n >= FEWEST else None
         return min(self.low, ends[0]) if ends else self.low
@@ -182,6 +184,10 @@ def _measured(lang: str, kind: str, by: str, rows: Sequence[Labelled]) -> Measur
 
 
 def _interval(rows: Sequence[Labelled], hit: Callable[[Labelled], bool]) -> Interval | None:
+    import numpy as np
+
+    from genprobe.statistics import share_of_sums
+
     counts: dict[str, list[int]] = {}
     for row in rows:
         of = counts.setdefault(row.question, [0, 0])

@@ -8,7 +8,6 @@ from collections.abc import Iterable
 from typing import Any
 
 from genprobe.resources import licences, packs, registry
-from genprobe.statistics import wilson
 
 
 @functools.cache
@@ -81,6 +80,8 @@ def caution(judge: str, langs: Iterable[str]) -> str:
     It states the accuracy over all languages, because there are few texts in each, and then that in
     `langs`, if given.
     """
+    from genprobe.statistics import wilson
+
     langs = set(langs)
     right, n = accuracy(judge)
     ends = wilson(right, n)

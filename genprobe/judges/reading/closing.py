@@ -48,10 +48,8 @@ def taken_back(reading: Reading, found: Found | str) -> Found | str:
     if isinstance(found, str) and found != "both":
         return found
     stop = min(len(reading.tokens), _SOON)
-    if not reading.reaches(stop, stems.RETRACT):
-        return found
     start = 0 if isinstance(found, str) else found.end
-    for first, last in reading.sentences(stop):
+    for first, last in reading.sentences_with(stop, stems.RETRACT):
         for gram in reading.grammars(first, last):
             if not gram.reaches(reading.tokens, first, last, stems.RETRACT):
                 continue
@@ -326,7 +324,7 @@ def conclusion(reading: Reading, found: Found) -> Found | None:
     """
     if found.rule in WORD_RULES and not SENTENCE_ENDS.search(reading.norm, 0, found.start):
         return None
-    if not reading.reaches(len(reading.tokens), stems.THEREFORE | stems.VERDICT):
+    if not reading.reached(len(reading.tokens), stems.THEREFORE | stems.VERDICT):
         return None
     opens = _opens_with(reading, found)
     for said in reversed(reading.said):

@@ -21,14 +21,15 @@ def governs(reading: Reading, found: Found | str) -> bool:
     An answer word in an earlier sentence stands.
     """
     stop = min(len(reading.tokens), READ)
-    if not reading.reaches(stop, stems.SIDE | stems.NEUTRAL):
+    declines = stems.SIDE | stems.NEUTRAL
+    if not reading.reached(stop, declines):
         return False
     if not isinstance(found, str) and found.rule in WORD_RULES:
         stop = next((i for i, (low, _) in enumerate(reading.spans) if low >= found.end), stop)
         stop = min(reading.sentence_ends(max(stop - 1, 0), len(reading.tokens)), READ)
-    for first, last in reading.sentences(stop):
+    for first, last in reading.sentences_with(stop, declines):
         for gram in reading.grammars(first, last):
-            if not gram.reaches(reading.tokens, first, last, stems.SIDE | stems.NEUTRAL):
+            if not gram.reaches(reading.tokens, first, last, declines):
                 continue
             if last - first > LONGEST or reading.asks(last) or reading.all_quoted(first, last):
                 break

@@ -54,6 +54,7 @@ class Lexicon(NamedTuple):
 
     code: str
     phrases: text.Phrases  # of all languages but English: see `english`
+    begins: frozenset[str]  # the first words of these and of the English ones
     fold: dict[str, str]
     negation: frozenset[str]
     ors: frozenset[str]
@@ -105,9 +106,11 @@ def lexicon(code: str) -> Lexicon:
             for answer in packs.ANSWERS:
                 bare = _single([language], own.fold, answer, f"{answer}_alone") - known
                 groups.append((f"foreign_{answer}", sorted(bare)))
+    phrases = text.compile_phrases(groups, own.fold)
     return Lexicon(
         code,
-        text.compile_phrases(groups, own.fold),
+        phrases,
+        frozenset(phrases) | frozenset(english()),
         own.fold,
         # Kazakh не is "or", Russian "not".
         _single(near, own.fold, "negation") - _single([own], own.fold, "or"),

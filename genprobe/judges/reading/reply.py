@@ -39,7 +39,6 @@ LONGEST_RUN = 30  # tokens that are searched for the end of a sentence or list
 _ENGLISH = frozenset(
     ["i", "my", "this", "the", "that", "it", "is", "of", "to", "answer", "verdict", "yes", "no"]
 )
-_APART = re.compile(f"({text.TOKEN.pattern})")
 _OPENS = re.compile(r"[^\S\n]*[,،，:：]|[^\S\n]+\w")
 _SENTENCES = re.compile(r"[\n.!?。！？।؟;；؛]+")
 
@@ -83,7 +82,7 @@ class Reply:
         self.prompt = prompt
         self.way = way
         self.norm = norm = verdicts.unstruck(norm)
-        pieces = _APART.split(norm)
+        pieces = text.pieces(norm)
         self.tokens, self.gaps = pieces[1::2], pieces[::2]  # one gap before each, one at the end
         edges = list(itertools.accumulate(map(len, pieces)))
         self.spans = list(zip(edges[:-1:2], edges[1::2], strict=True))
@@ -99,10 +98,12 @@ class Reply:
     def _scan(self) -> None:
         words, spans = self.tokens, self.spans
         phrases, english = self.lexicon.phrases, lexicon.english()
-        i, n = 0, len(words)
-        while i < n:
-            step = 1
-            # Most words begin no phrase: checking that first saves calls.
+        behind = 0
+        # Most words begin no phrase.
+        begins = self.lexicon.begins
+        for i in [i for i, word in enumerate(words) if word in begins]:
+            if i < behind:
+                continue
             word = words[i]
             found = text.matches(phrases, words, i) if word in phrases else []
             if word in english and (also := text.matches(english, words, i)):
@@ -116,9 +117,8 @@ class Reply:
                     if group not in lexicon.TRUTHS and not self.is_sentence(i, i + size):
                         continue
                 if self._add(Event(group, spans[i][0], spans[i + size - 1][1], i, i + size)):
-                    step = size
+                    behind = i + size
                     break
-            i += step
 
     def _add(self, event: Event) -> bool:
         """Add a phrase as an event. Return False if it is none; then a shorter one is tried."""
@@ -268,6 +268,21 @@ class Reply:
             yield first, last
             first = last
 
+    def reached(self, stop: int, wanted: int) -> list[int]:
+        """Return the tokens before `stop` with which a stem of the wanted bits could begin."""
+        found = [gram.reaching(self.tokens, stop, wanted) for gram in self.grammars(0, stop)]
+        return found[0] if len(found) == 1 else sorted({*found[0], *found[1]})
+
+    def sentences_with(self, stop: int, wanted: int) -> Iterator[tuple[int, int]]:
+        """Yield those sentences in which a stem of the wanted bits could begin: see `reached`."""
+        behind = 0
+        for at in self.reached(stop, wanted):
+            if at >= behind:
+                k = bisect.bisect_right(self._breaks, at) - 1
+                first = self._breaks[k] if k >= 0 else 0
+                behind = self.sentence_ends(at, stop)
+                yield first, behind
+
     def asks(self, index: int) -> bool:
         """Return whether the gap before token `index` has a question mark."""
         gap = self.gaps[index]
@@ -326,10 +341,6 @@ class Reply:
             alone = own is english or _ENGLISH.isdisjoint(self.tokens[first:last])
             found = self._grammars[first, last] = (own,) if alone else (own, english)
         return found
-
-    def reaches(self, stop: int, wanted: int) -> bool:
-        """Return whether the stems before token `stop` could have one of the wanted bits."""
-        return any(gram.reaches(self.tokens, 0, stop, wanted) for gram in self.grammars(0, stop))
 
     def stems(self, first: int, last: int) -> Iterator[tuple[stems.Grammar, list[stems.Hit]]]:
         """Yield the stems among tokens `first` to `last`, for each possible language."""

@@ -82,7 +82,6 @@ class Reading(Reply):
         super().__init__(words, way, prompt, norm)
         self.said_so_far: list[Said] = []
         self.recurring: dict[str, list[str]] = {}  # word -> the question's words that it repeats
-        self._read = 0  # the number of tokens in the sentences read so far
 
     @property
     def said(self) -> list[Said]:
@@ -94,28 +93,33 @@ class Reading(Reply):
 
         Later sentences are included if they were already read.
         """
-        stop = min(len(self.tokens), READ)
-        while self._read < stop and self._read <= index:
-            first, last = self._read, self.sentence_ends(self._read, stop)
+        unread = self._unread
+        while unread and unread[-1][0] <= index:
+            first, last = unread.pop()
             if last - first <= LONGEST:
                 self.said_so_far += self._sentence(first, last)
-            self._read = last
         return self.said_so_far
+
+    @functools.cached_property
+    def _unread(self) -> list[tuple[int, int]]:
+        """Return the sentences that may answer and were not read yet, the last one first."""
+        stop = min(len(self.tokens), READ)
+        return [*self.sentences_with(stop, probes.CORE[self.way.reads])][::-1]
 
     def each(self) -> Iterator[Said]:
         """Yield the answers of the clauses in order, and read no further than asked for."""
         k = 0
-        while k < len(self.said_so_far) or self._read < min(len(self.tokens), READ):
+        while k < len(self.said_so_far) or self._unread:
             if k < len(self.said_so_far):
                 yield self.said_so_far[k]
                 k += 1
             else:
-                self.said_until(self._read)
+                self.said_until(self._unread[-1][0])
 
     def said_last(self, first: int) -> list[Said]:
         """Return the answers in the last sentence, which begins at token `first`."""
-        if first >= self._read:
-            last = min(len(self.tokens), READ)
+        if self._unread and self._unread[0][0] == first:
+            last = self._unread[0][1]
             return self._sentence(first, last) if last - first <= LONGEST else []
         return [s for s in self.said_so_far if s.start >= self.spans[first][0]]
 

@@ -6,11 +6,8 @@ from collections import Counter, defaultdict
 from collections.abc import Iterator, Sequence
 from typing import Any
 
-import numpy as np
-
 from genprobe.errors import InputError
 from genprobe.files.cells import cell_text
-from genprobe.statistics import share_interval
 from genprobe.text import many
 
 THEIRS = "theirs"  # the column with the labels of the harness that asked
@@ -117,6 +114,10 @@ class Gold:
 
 def _share(counts: Sequence[Sequence[int]]) -> str:
     """Write a share with its interval. counts: of each statement, the rows that agree, and all."""
+    import numpy as np
+
+    from genprobe.statistics import share_interval
+
     right, sizes = np.array(counts).T
     low, high = (100 * end for end in share_interval(right, sizes) or (0.0, 1.0))
     n = int(sizes.sum())
