@@ -59,6 +59,12 @@ def test_what_is_used_unasked_comes_with_genprobe() -> None:
         cards.default("de")
 
 
+def test_the_card_of_two_classes_counts_no_neutral_text_in_its_calibration() -> None:
+    """Neutral texts are left out of that error (`Result.calibration`), and so of its n."""
+    n = {m.metric: m.n for m in load("kk-linear").measured if m.kind == "stories"}
+    assert n["calibration error"] == n["negative or positive"] < n["macro F1"]
+
+
 def test_a_language_without_a_default_names_the_cards_that_could() -> None:
     with pytest.raises(InputError, match=r"no classifier is the default for hi.*xlm-roberta"):
         cards.default("hi")
