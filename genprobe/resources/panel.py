@@ -460,6 +460,7 @@ def number(given: str, most: int, option: str, single: str) -> int:
         return 1
     if given == "all":
         return most
-    if not 1 <= (asked := text.whole_number(given) or 0) <= most:
+    asked = text.whole_number(given) if given.isascii() else None  # it is stored as it is given
+    if asked is None or not 1 <= asked <= most:
         raise InputError(f"{option} {given}: give {single}, all, or a number up to {most}")
     return asked
