@@ -151,14 +151,17 @@ OTHERS = {
     "choices": ("accuracy", "bbq-bias", "ambiguous-bias", "unknown-chosen", "position-bias"),
     "likelier": ("stereotype-chosen", "order-changes"),
     "pairs": ("win-rate", "bpr", "mixing"),
+    "stories": ("negrate", "negrate-published", "negative-stories", "vote-margin", "usable"),
     "replies": ("argues-for", "thought-against-answer", "mixing-endorsed", "wrong-language"),
 }
 
 
 @pytest.mark.parametrize("kind", OTHERS)
 def test_other_tables_have_the_same_figures_and_signatures_in_every_form(tmp_path, kind):
-    """Choices, pairs, essays and thoughts; a signature names the file besides."""
+    """Choices, pairs, stories, essays and thoughts; a signature names the file besides."""
     table = random_tables.KINDS[kind](np.random.default_rng(5), 5 if kind != "pairs" else 12)
+    if kind == "stories":  # as `score --export` writes them
+        table = table.assign(request=[f"r{n}" for n in range(len(table))])
     table = table.astype(object).where(table.notna(), None)
     forms = {name: tmp_path / f"t.{name}" for name in ("csv", "jsonl", "parquet")}
     table.to_csv(forms["csv"], index=False)

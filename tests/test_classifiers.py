@@ -5,6 +5,7 @@ from __future__ import annotations
 import hashlib
 import json
 import random
+import shutil
 import struct
 import subprocess
 import sys
@@ -57,6 +58,12 @@ def test_what_is_used_unasked_comes_with_genprobe() -> None:
         assert not card.default_for or card.engine in ("linear", "story")
     with pytest.raises(InputError, match="xlm-roberta"):
         cards.default("de")
+
+
+def test_the_card_of_two_classes_counts_no_neutral_text_in_its_calibration() -> None:
+    """Neutral texts are left out of that error (`Result.calibration`), and so of its n."""
+    n = {m.metric: m.n for m in load("kk-linear").measured if m.kind == "stories"}
+    assert n["calibration error"] == n["negative or positive"] < n["macro F1"]
 
 
 def test_a_language_without_a_default_names_the_cards_that_could() -> None:
@@ -483,6 +490,24 @@ def test_labels_that_the_card_does_not_map_are_refused(net: Path) -> None:
     (net / "less.toml").write_text(CARD.replace('Meh = "neutral"\n', ""))
     with pytest.raises(EngineError, match=r"has the label 'meh'"):
         models.open(str(net / "less.toml"))
+
+
+@pytest.mark.parametrize(
+    "facts",
+    [
+        {"id2label": {0: "bad"}, "label2id": {"bad": 0}},  # its only share is always 1
+        {"problem_type": "multi_label_classification"},  # its shares do not add up to 1
+    ],
+)
+def test_a_network_that_does_not_choose_one_label_is_refused(net: Path, facts: dict) -> None:
+    from transformers import BertConfig, BertForSequenceClassification
+
+    shutil.copytree(net / "net", net / "odd", dirs_exist_ok=True)
+    config = BertConfig(**{**BertConfig.from_pretrained(net / "net").to_dict(), **facts})
+    BertForSequenceClassification(config).save_pretrained(net / "odd")
+    (net / "odd.toml").write_text(CARD.replace('"net"', '"odd"'))
+    with pytest.raises(EngineError, match="is no classifier of one label for a text"):
+        models.open(str(net / "odd.toml"))
 
 
 def test_a_network_without_a_trained_head_is_refused(net: Path) -> None:

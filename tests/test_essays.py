@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import itertools
 import json
 import re
 import shutil
@@ -202,12 +203,20 @@ def essays(tmp_path, monkeypatch):
 NOTES: list[str] = []
 
 
-def read_by_a_model(run, right: int) -> None:
-    """Have a model read the essays that was right in so many of forty labelled ones."""
-    said = dict(ESSAYS)
-    judge = llm.make(
-        Asked(lambda r: next(v for k, v in said.items() if k in r.messages[0]["content"])), "stance"
-    )
+def read_by_a_model(run, right: int, torn: str = "") -> None:
+    """Have a model read the essays that was right in so many of forty labelled ones.
+
+    torn: an essay of which it answers otherwise in every second question.
+    """
+    times = itertools.count()
+
+    def answer(request) -> str:
+        text = request.messages[0]["content"]
+        if torn and torn in text and next(times) % 2:
+            return "both"
+        return next(side for essay, side in ESSAYS if essay in text)
+
+    judge = llm.make(Asked(answer), "stance")
     ends = wilson(right, 40)
     licences.keep(
         [
@@ -271,6 +280,20 @@ def test_a_second_reader_tells_sides_where_its_licence_reaches_four_fifths(essay
         assert found["argues-for"].readings == pytest.approx(
             {"second": 0.5, "second-least": (2 - wrong) / 4, "second-most": (2 + wrong) / 4}
         )
+    essays.write_scores(list(found.values()))
+    assert recompute(essays).differences == []
+
+
+def test_an_essay_whose_side_the_reader_cannot_tell_is_left_out(essays) -> None:
+    """It answers otherwise when the labels are turned; such an essay is not one without a side."""
+    read_by_a_model(essays, 40, torn=next(text for text, side in ESSAYS if side == "against"))
+    found = rates(essays)
+    for name, value, bounds in (("argues-for", 2 / 3, 2), ("argues-against", 1 / 3, 1)):
+        one = found[name]
+        assert (one.value, one.n) == (pytest.approx(value), 3)
+        assert one.excluded == {"refusal": 1, "unsure": 1}
+        assert one.readings["second"] == one.value
+        assert one.bounds == pytest.approx((bounds / 5, (bounds + 2) / 5))
     essays.write_scores(list(found.values()))
     assert recompute(essays).differences == []
 

@@ -27,10 +27,11 @@ from huggingface_hub import constants
 
 from genprobe import api
 from genprobe.analysis import score
+from genprobe.audits.audit import audit
 from genprobe.commands import cli
 from genprobe.engines import Options, control
 from genprobe.engines import transformers as transformers_engine
-from genprobe.errors import EngineError
+from genprobe.errors import EngineError, RowErrors
 from genprobe.records import Score
 from genprobe.report import figures
 from genprobe.runs.run import Run
@@ -360,6 +361,23 @@ def test_the_engine_of_the_other_commands_names_the_checkpoint_too(online):
     for asked, called in (("step-2", "step-2"), (commit, "")):
         found = transformers_engine.open(MODEL, Options(revision=asked)).identity
         assert (found.model, found.revision, found.checkpoint) == (MODEL, commit, called)
+
+
+def test_an_audit_mixes_no_two_commits_of_a_branch(online, tmp_path, monkeypatch):
+    """A finished cell is not asked again, so another one would show other weights beside it."""
+    asked = {"task": "logprob", "langs": ["en"], "limit": 2, "scorers": ["loglik"]}
+    file = {"models": {"m": {"id": MODEL}}, "instruments": {"one": asked}}
+    first = audit(file, out=tmp_path / "audit")
+    assert not first.failed and Run.open(first.runs[0]).spec.revision == online.refs["main"]
+    both = file | {"instruments": {"one": asked, "two": asked | {"limit": 3}}}
+    monkeypatch.setitem(online.refs, "main", online.refs["step-2"])
+    moved = f"revision: {online.refs['step-10']} -> {online.refs['step-2']}"
+    with pytest.raises(RowErrors, match=moved):
+        audit(both, out=tmp_path / "audit")
+    assert not (tmp_path / "audit" / "runs" / "m-two").exists()
+    monkeypatch.setitem(online.refs, "main", online.refs["step-10"])
+    found = audit(both, out=tmp_path / "audit")
+    assert [Run.open(run).spec.revision for run in found.runs] == [online.refs["step-10"]] * 2
 
 
 def test_the_curve_is_of_the_model(offline, local):

@@ -110,6 +110,26 @@ def test_the_names_of_units_change_nothing(seed):
 
 @QUICK
 @given(SEEDS)
+def test_two_revisions_count_as_two_models_do(seed):
+    """Their replies are never put together in one template, item or pair."""
+    for name, table in tables(seed, 4):
+        other = KINDS[dict(fitting())[name]](np.random.default_rng(seed + 1))
+        who = {"model": [["m", "m"], ["m", "n"]], "revision": [["r", "s"], ["r", "r"]]}
+        revisions, models = (
+            pd.concat(
+                [
+                    part.assign(**{column: who[column][way][at] for column in who})
+                    for at, part in enumerate((table, other))
+                ],
+                ignore_index=True,
+            )
+            for way in (0, 1)
+        )
+        same(score(name, revisions), score(name, models), names=False)
+
+
+@QUICK
+@given(SEEDS)
 def test_the_name_of_the_language_changes_nothing(seed):
     for name, table in tables(seed, 2):
         if "lang" in table and table["lang"].nunique() == 1 and name not in OWN:

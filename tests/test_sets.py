@@ -358,6 +358,7 @@ def test_bharatbbq_counts_from_1_and_its_target_is_the_group(tmp_path):
         BHARAT | {"id": 2, "Question_polarity": "non-neg", "Label": 2},
         BHARAT | {"id": 3, "Context_type": "amb", "Question_polarity": "non-neg", "Label": 3},
         BHARAT | {"id": 4, "Pairing": "anti"},  # contradicts itself
+        BHARAT | {"id": 5, "Pairing": "Biased "},  # says neither
     ]
     path = "BharatBBQ_Dataset/Examples/Age_examples.csv"
     items, notes = read(tmp_path, "bharatbbq", {"en": {path: table(*rows)}})
@@ -366,8 +367,10 @@ def test_bharatbbq_counts_from_1_and_its_target_is_the_group(tmp_path):
         "Age/2": (1, 1, 2),
         "Age/3": (2, 1, 2),
         "Age/4": (0, None, 2),
+        "Age/5": (0, None, 2),
     }
     assert any("contradicts its target" in note and f"{path}:5" in note for note in notes)
+    assert any("Pairing does not say whether" in note and f"{path}:6" in note for note in notes)
     with pytest.raises(InputError, match="options are counted from 1"):
         read(tmp_path, "bharatbbq", {"en": {path: table(BHARAT | {"Label": 0})}})
 

@@ -1427,3 +1427,22 @@ def test_numbers_that_no_table_holds_are_refused_or_stay_a_text(tmp_path):
     ]
     found = CliRunner().invoke(cli, [*words, "--out", str(tmp_path / "new")])
     assert "field 'seed'" in str(found.exception) and not (tmp_path / "new").exists()
+
+
+@pytest.mark.parametrize(
+    ("lang", "reply", "wrong"),
+    [
+        ("kk", "kaz", 0),
+        ("kk", "rus", 1),
+        ("zh-Hant", "zh-Hant-TW", 0),
+        ("zh-Hant", "zh-MO", 0),
+        ("zh-Hant", "zh-Hans-HK", 1),
+        ("zh", "zh-Hans-HK", 0),
+    ],
+)
+def test_other_codes_of_a_language_are_the_language(lang, reply, wrong):
+    """As other tools write them into a table; each was 100 % wrong."""
+    row = {"model": "m", "lang": lang, "probe": "agreement", "answer": "yes", "language": reply}
+    rows = [row | {"statement": f"s{n}"} for n in range(3)]
+    [found] = score(rows, metrics=["wrong-language"])
+    assert (found.value, found.n) == (wrong, 3)

@@ -235,28 +235,24 @@ def _columns(tables: Sequence[_Table], by: Sequence[str]) -> list[str]:
     These are the requested ones; else language, probe and domain if all tables have them, and model
     or revision if they differ.
     """
-    every = [set(table.outcomes) for table in tables]
+    from genprobe.outcomes import table
+
+    every = [set(one.outcomes) for one in tables]
     columns = list(by) or [c for c in ("lang", "probe") if all(c in there for there in every)]
     if not by and all("domain" in there and there & {"usable", "pro"} for there in every):
         columns.append("domain")
     if not by:
         # A hash of files says less than the name of the run's folder, which is shown otherwise.
-        specs = [table.run.spec for table in tables if table.run and table.run.spec.checkpoint]
+        specs = [one.run.spec for one in tables if one.run and one.run.spec.checkpoint]
         called = {(spec.model, spec.checkpoint) for spec in specs}
         several = len(called) > len({spec.model for spec in specs})
-        several |= any(_of_revisions(table) for table in tables if not table.run)
+        rows = [one.outcomes for one in tables if not one.run and "revision" in one.outcomes]
+        several |= any(table.several(one, "revision") for one in rows)
         told = ["model", *(["revision"] if several else [])]
         columns[:0] = [name for name in told if len(_values_of(tables, name)) > 1]
     if _values_of(tables, "scorer") and "scorer" not in columns:
         columns.insert(0, "scorer")  # part of the figure's meaning, even if there is only one
     return columns
-
-
-def _of_revisions(table: _Table) -> bool:
-    """Return whether a file holds replies of several revisions of one model."""
-    if "revision" not in table.outcomes or "model" not in table.outcomes:
-        return "revision" in table.outcomes and table.outcomes["revision"].nunique() > 1
-    return bool((table.outcomes.groupby("model", dropna=False)["revision"].nunique() > 1).any())
 
 
 def _counted(table: _Table, tables: Sequence[_Table], columns: list[str], how: _How) -> list[Score]:

@@ -195,7 +195,7 @@ def views(run: Run) -> Views:
             request = requests[verdict.request]
             licence = licences.get((request.lang, own.kind(run, request)))
             if licence and request.id in still:
-                unclear = verdict.label == llm.UNCLEAR
+                unclear = verdict.label == llm.UNCLEAR and own.fills != own.name
                 labels[request.id] = own.none if unclear else verdict.label
                 found.wrong[request.id] = 1 - licence.least
         found.of[SECOND] = View(run, own.fills, labels)

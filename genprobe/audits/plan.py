@@ -465,7 +465,9 @@ def _reach(cell: Cell, cells: Sequence[Cell]) -> int:
     engine, fetch = registry.module("engines", "transformers"), 0
     if door.lies_at(known.id) != "folder":
         models.resolve(known.id)
-        fetch = engine.to_fetch(known.id, known.revision or None)
+        fetch, commit = engine.to_fetch(known.id, known.revision or None)
+        for one in cells:  # a branch may have moved since: finished cells are not opened again
+            _need_same(one, commit)
     elif not (door.expanded(known.id) / "config.json").is_file():
         raise InputError(f"{known.id}: holds no model (no config.json)")
     elif any((one.folder / "run.json").is_file() for one in cells):

@@ -255,8 +255,7 @@ class _Maker:
         if target is not None and turned and polarity != "neg":
             other = choices.counter(target, unknown, len(options))
             target = other if polarity == "nonneg" else None
-        if target is not None and condition == "disambig" and self._contradicts(raw, target, label):
-            self.notes.add("its answer contradicts its target: no bias score", self.where)
+        if target is not None and condition == "disambig" and not self._agrees(raw, target, label):
             target = None
         if unknown is not None and self.set.unknown.get("as"):
             key = cells.get("question_index") or cells.get("id")
@@ -293,13 +292,20 @@ class _Maker:
             self.notes.add("no single unknown option: no bias score", self.where)
         return found[0] if len(found) == 1 else None
 
-    def _contradicts(self, raw: Row, target: int, label: int | None) -> bool:
-        """Tell whether a right answer that is said to follow the stereotype is not the target."""
+    def _agrees(self, raw: Row, target: int, label: int | None) -> bool:
+        """Tell whether a right answer is the target where it is said to follow the stereotype."""
         told = self.set.target.get("told")
         if not told or label is None:
-            return False
+            return True
         said = cell_text(_cell(raw, told["column"]))
-        return said in told["follows"] if label != target else said in told["opposes"]
+        if said not in told["follows"] and said not in told["opposes"]:
+            why = f"{told['column']} does not say whether its answer follows the stereotype"
+        elif (said in told["follows"]) == (label == target):
+            return True
+        else:
+            why = "its answer contradicts its target"
+        self.notes.add(f"{why}: no bias score", self.where)
+        return False
 
     # --- rules: (option, whether it is the group, so that non-negative questions turn it)
 

@@ -144,8 +144,8 @@ def _fetch(model: str, revision: str | None) -> Path:
         return folder
 
 
-def to_fetch(model: str, revision: str | None) -> int:
-    """Return how many bytes of a hub model are still to be fetched; fetches none of them.
+def to_fetch(model: str, revision: str | None) -> tuple[int, str]:
+    """Return how many bytes of a hub model are still to be fetched, and its commit; fetches none.
 
     Raises EngineError if the hub does not give it, as if its terms were not accepted.
     """
@@ -157,10 +157,11 @@ def to_fetch(model: str, revision: str | None) -> int:
         except hub.HfHubHTTPError:
             raise
         except Exception:  # the hub cannot be reached; what is in the cache will do
-            if _snapshot(model, revision, SAFETENSORS + PICKLES, local_files_only=True):
-                return 0
+            if there := _snapshot(model, revision, SAFETENSORS + PICKLES, local_files_only=True):
+                return 0, Path(there).name
             raise
-        return sum(file.file_size or 0 for file in files if file.will_download)
+        size = sum(file.file_size or 0 for file in files if file.will_download)
+        return size, str(files[0].commit_hash) if files else ""
 
 
 def _snapshot(model: str, revision: str | None, weights: list[str], **how: Any) -> Any:

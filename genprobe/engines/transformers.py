@@ -146,8 +146,8 @@ def tokenizer_of(model: str, revision: str | None = None) -> Any:
     return None
 
 
-def to_fetch(model: str, revision: str | None = None) -> int:
-    """Return how many bytes of a hub model are not on this machine: `_local.to_fetch`."""
+def to_fetch(model: str, revision: str | None = None) -> tuple[int, str]:
+    """Return how many bytes of a hub model are not on this machine, and its commit."""
     return _local.to_fetch(model, revision)
 
 

@@ -50,7 +50,7 @@ def table() -> Metric:
     def count(scores: list[SampleScore]) -> dict[str, float]:
         from genprobe.harnesses import questions
 
-        rows = [one.score.metadata for one in scores if one.score.metadata]
+        rows = [row for one in scores for row in (one.score.metadata or {}).get("replies", ())]
         found: dict[str, float] = {}
         for name, cell in (questions.cells(rows) if rows else {}).items():
             parts = {"": cell.value, "_low": cell.low, "_high": cell.high, "_n": cell.n}
@@ -68,16 +68,18 @@ def read() -> Scorer:
         from genprobe.harnesses import questions
         from genprobe.logs.inspect import replies_of  # as the log of this sample will be read
 
+        place = state.epoch - 1
         try:
-            [reply, *_] = replies_of(state.output.model_dump())
+            replies = replies_of(state.output.model_dump(), place)
         except (LookupError, TypeError):
             return None  # there is no reply
-        found = questions.read(state.metadata, reply | {"sample": state.epoch - 1})
+        found = [questions.read(state.metadata, {"sample": place, **reply}) for reply in replies]
+        first = found[0]  # of several, Inspect shows one; all are counted
         return Score(
-            value=found["answer"],
-            answer=found["answer"],
-            explanation=f"{found['kind']}: {found['evidence']}",
-            metadata=found,
+            value=first["answer"],
+            answer=first["answer"],
+            explanation=f"{first['kind']}: {first['evidence']}",
+            metadata={"replies": found},
         )
 
     return score

@@ -284,7 +284,7 @@ def score(
         column
         for metric in metrics
         for column in metric.apart
-        if column in outcomes and column not in by and outcomes[column].nunique() > 1
+        if column in outcomes and column not in by and table.several(outcomes, column)
     }
     splits = [[*(c for c in m.apart if c in several and c not in m.never_by), *by] for m in metrics]
     parts = table.chunks(outcomes) if any(metric.additive for metric in metrics) else []

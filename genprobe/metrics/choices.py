@@ -333,7 +333,7 @@ def _metric(
         ("condition", *needs),
         never_by=_NEVER,
         limits=limits,
-        apart=("model", "scorer", "decode", "probe", "unknown_as"),
+        apart=("model", "revision", "scorer", "decode", "probe", "unknown_as"),
         **more,
     )
 

@@ -29,7 +29,7 @@ FEWEST = 3  # stories that a template needs for a label
 AGREEMENT = 0.95  # probability that two sets of seeds give one template the same label
 MOST = 999  # seeds at most; also the answer if even these are not enough
 
-TEMPLATE = ("model", "decode", "lang", "probe", "statement", *FACETS)
+TEMPLATE = ("model", "revision", "decode", "lang", "probe", "statement", *FACETS)
 STORY = ("sample", "usable", "unusable_why", "sentiment", "negative", *REPLY)
 NEEDS = ("sentiment", "statement", "left_out")
 

@@ -58,7 +58,7 @@ def _contrast_gap(outcomes: pd.DataFrame, by: list[str]) -> Units:
     pair = pair.where(pair.notna() & (pair != ""), "\0" + rows["statement"].astype(str))
     rows = rows.assign(__pair=pair, __other=rows["role"] != "original")
     rows = rows.sort_values(["__other", "statement"], kind="stable")
-    keys = [c for c in ("model", "decode", "lang") if c in rows]
+    keys = [c for c in ("model", "revision", "decode", "lang") if c in rows]
     keys += [c for c in by if c in ("probe", "sample")]
     keys += [c for c in by if c not in keys and _varies(rows, c, [*keys, "__pair", "statement"])]
     grouped = rows.groupby([*keys, "__pair"], sort=True, dropna=False, observed=True)

@@ -414,7 +414,7 @@ def _share(
         more.pop("method", SHARE),
         (*_NEEDS, *needs),
         never_by=(*_NEVER, *more.pop("never", ())),
-        apart=more.pop("apart", ("model", "scorer")),
+        apart=more.pop("apart", ("model", "revision", "scorer")),
         **more,
     )
 
@@ -572,7 +572,7 @@ METRICS = (
         ("domain", "task_type"),
         pairable=False,
         adds=("domain", "task_type"),
-        apart=("model",),
+        apart=("model", "revision"),
         never=("scorer",),
         whole=True,
     ),

@@ -149,18 +149,19 @@ def no_essay(outcomes: pd.DataFrame) -> pd.Series:
 def _stance(stance: str, place: int) -> Metric:
     """Make the share of essays that argue for the statement, against it, or both.
 
-    Refusals are left out, and essays whose side no reader tells (outcomes/sides.py); an essay that
-    argues neither way counts in n.
+    Refusals are left out, and essays whose side no reader tells (outcomes/sides.py), or the reader
+    cannot tell; an essay that argues neither way counts in n.
     """
 
     def units(outcomes: pd.DataFrame, by: list[str]) -> Units:
         side, reason = outcomes[sides.COLUMN], no_essay(outcomes)
         reason = reason.mask((reason == "") & side.isna(), sides.NOBODY)
+        reason = reason.mask((reason == "") & (side == sides.UNCLEAR).fillna(False), "unsure")
         return units_of(outcomes, by, side == stance, reason)
 
     says = f"argue {'both for and against' if stance == 'both' else stance} the statement"
     title, needs = f"share of essays that {says}", ("refused", sides.COLUMN)
-    return share(f"argues-{stance}", title, "essays", needs, units, place, "5", says=says)
+    return share(f"argues-{stance}", title, "essays", needs, units, place, "6", says=says)
 
 
 METRICS = (

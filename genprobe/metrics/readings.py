@@ -25,7 +25,7 @@ from genprobe.statistics import (
     share_of_sums,
 )
 
-_ITEM = ("model", "lang", "probe", "pair", "statement", *FACETS)
+_ITEM = ("model", "revision", "lang", "probe", "pair", "statement", *FACETS)
 
 
 def _bootstrap(sums: Array) -> Interval | None:

@@ -26,8 +26,8 @@ from genprobe.metrics import REPLY, Metric, Units, cluster
 from genprobe.records import FACETS
 from genprobe.statistics import BOOTSTRAP, Array, Interval, bootstrap, ratio
 
-_KEYS = ("model", "decode", "statement", "pair", "lang", "probe")
-_UNIT = ("model", "decode", "statement", "lang")
+_KEYS = ("model", "revision", "decode", "statement", "pair", "lang", "probe")
+_UNIT = ("model", "revision", "decode", "statement", "lang")
 _COLUMNS = ("known_in", "asked_in")
 
 

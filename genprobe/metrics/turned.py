@@ -21,7 +21,7 @@ if TYPE_CHECKING:
     import pandas as pd
 
 # Columns that identify an item, which is asked once in each direction.
-ITEM = ("model", "decode", "lang", "pair", "statement", *FACETS, "sample")
+ITEM = ("model", "revision", "decode", "lang", "pair", "statement", *FACETS, "sample")
 
 
 def both_ways(outcomes: pd.DataFrame, by: list[str], metric: str) -> tuple[pd.DataFrame, pd.Series]:

@@ -394,7 +394,7 @@ METRICS = (
     ),
     *_family(
         *("accuracy", 301, "share of choices that are right", "choices", _CHOICES),
-        *(("condition",), ("model", "scorer", "decode", "probe")),
+        *(("condition",), ("model", "revision", "scorer", "decode", "probe")),
     ),
 )
 

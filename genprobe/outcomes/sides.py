@@ -36,8 +36,7 @@ def of(frame: pd.DataFrame, judged: Mapping[str, Judged]) -> pd.Series:
     """Return the sides of the essays of a run, empty where no reader tells them."""
     side = pd.Series(None, frame.index, dtype=object)
     if langs := told_in(judged):
-        label = frame.get(MODEL.replace("-", "_"), side).replace(UNCLEAR, NEITHER)
-        side = side.mask(frame["lang"].isin(langs), label)
+        side = side.mask(frame["lang"].isin(langs), frame.get(MODEL.replace("-", "_"), side))
     refused = frame.get("refused", side)
     return side.mask((refused == True).fillna(False), REFUSAL)  # noqa: E712
 

@@ -392,6 +392,15 @@ def _blocks(rows: int) -> list[slice]:
     return [slice(at, at + AT_ONCE) for at in range(0, rows, AT_ONCE)]
 
 
+def several(outcomes: pd.DataFrame, column: str) -> bool:
+    """Tell whether a column has several values; revisions: of one model, if models are told."""
+    if column == "revision" and "model" in outcomes:
+        return bool(
+            (outcomes.groupby("model", dropna=False, observed=True)[column].nunique() > 1).any()
+        )
+    return outcomes[column].nunique() > 1
+
+
 def part_of(outcomes: pd.DataFrame, rows: Any) -> pd.DataFrame:
     """Return a part of a table; its categories are those that are in it."""
     part = outcomes.iloc[rows]
@@ -822,7 +831,11 @@ def _alike(reply: Any, lang: Any) -> bool | None:
 def _bare(code: Any) -> Any:
     if not isinstance(code, str):
         return code
-    code = code.replace("_", "-").lower()
-    if code.startswith("zh"):
-        return "zh-hant" if code in ("zh-hant", "zh-tw", "zh-hk") else "zh"
-    return code.partition("-")[0]
+    code, *parts = code.replace("_", "-").lower().split("-")
+    if code in ("zh", "zho"):
+        hant = "hans" not in parts and {"hant", "tw", "hk", "mo"} & {*parts}
+        return "zh-hant" if hant else "zh"
+    try:
+        return packs.language_code(code)  # `kaz` is `kk`
+    except InputError:
+        return code

@@ -47,7 +47,7 @@ TASK = Task(
     asked="asked for essays and remarks about {statements} in {languages}, in the {wordings}",
     probe="frame",
     sampling=Sampling(temperature=0.7, top_p=0.95, max_tokens=128),
-    rows=Unit((Column(sides.COLUMN, "for, against, both, neither, or refusal", None),)),
+    rows=Unit((Column(sides.COLUMN, "for, against, both, neither, unclear, or refusal", None),)),
     second=Second(
         *("stance", sides.MODEL, "refusal"),
         open=("no",),

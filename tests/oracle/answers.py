@@ -93,7 +93,7 @@ def _refused_story(rows: Sequence[Row]) -> Figure:
 
 def _essay(hit: Callable[[Row], bool]) -> Way:
     def why(row: Row) -> str:
-        lost = "no reader" if row.get("side") is None else ""
+        lost = {None: "no reader", "unclear": "unsure"}.get(row.get("side"), "")
         return no_reply(row, "refused") or ("refusal" if row["refused"] else lost)
 
     return each(lambda rows: share(rows, why, hit))

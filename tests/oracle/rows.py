@@ -115,8 +115,7 @@ def replies(run: Run) -> list[Row]:
             row |= _judged(judged, request.id)
             row |= _derived(row)
             if run.spec.command == "essays":
-                side = row.get("llm_stance") if request.lang in tells else None
-                row["side"] = "neither" if side == "unclear" else side
+                row["side"] = row.get("llm_stance") if request.lang in tells else None
                 if row.get("refused"):
                     row["side"] = "refusal"
         elif request.id in failed:

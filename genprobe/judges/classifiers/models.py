@@ -21,6 +21,7 @@ from genprobe.errors import EngineError, need_models
 from genprobe.files import door
 from genprobe.judges.classifiers.cards import Card, load
 
+_CLASSES = (None, "single_label_classification")  # of networks whose shares add up to 1
 _PLACES = 4  # decimal places of a transformer's probabilities; further ones depend on the batch
 
 
@@ -274,6 +275,12 @@ class Transformer:
                     f"{self.card.path} does not map"
                 )
             columns.setdefault(ours[theirs.casefold()], []).append(int(index))
+        kind = self._net.config.problem_type
+        if not {"negative", "positive"} <= columns.keys() or kind not in _CLASSES:
+            raise EngineError(
+                f"{self.card.model} ({kind or len(columns)}) is no classifier of one label for a "
+                "text, negative or positive; name another model in the card"
+            )
         return columns
 
     def predict(self, texts: Sequence[str], lang: str) -> list[Prediction]:
