@@ -743,9 +743,23 @@ def test_a_new_file_with_wrong_names_is_not_written(tmp_path):
     found = run(
         "new", file, *words[6:], "--model", "control", "--lang", "en", "--instrument", "stories"
     )
-    assert "stories: has nothing to ask in en" in str(found.exception) and not file.exists()
+    assert "tells no stories in 'en', only in kk" in str(found.exception) and not file.exists()
     asked = CliRunner().invoke(cli, ["audit", "new", str(file)], input="")
     assert "no answer; give --model" in str(asked.exception) and not file.exists()
+
+
+def test_a_new_file_has_what_its_models_can_be_asked(tmp_path):
+    words = ["--lang", "kk,ru", "--wordings", "2", "--limit", "4", "--out", "A"]
+    file = tmp_path / "essays.toml"
+    essays = ["--instrument", "essays", *words]
+    assert run("new", file, "--model", "sherkala", *essays).exit_code == 0
+    assert "[instruments.essays]" in file.read_text() and 'langs = ["kk", "ru"]' in file.read_text()
+    found = run("new", tmp_path / "none.toml", "--model", "sherkala,control", *essays)
+    assert "the control model writes none; or leave essays out" in str(found.exception)
+    for models, langs in (("sherkala", '["kk", "ru"]'), ("sherkala,control", '["kk"]')):
+        file, more = tmp_path / f"{models}.toml", ["--lang", "kk,ru,en", *words[2:]]
+        assert run("new", file, "--model", models, "--instrument", "stories", *more).exit_code == 0
+        assert f"langs = {langs}  # it exists" in file.read_text()
 
 
 def test_an_option_that_is_given_twice_is_refused(tmp_path):
