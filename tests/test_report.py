@@ -708,6 +708,18 @@ def test_why_two_runs_cannot_be_paired(folders, tmp_path, monkeypatch):
     assert "one-7b and third cannot be compared item by item" in text and str(tmp_path) not in text
 
 
+def test_why_two_runs_cannot_be_compared_is_in_words(monkeypatch):
+    both = [SimpleNamespace(name=f"{n}-7b", run=SimpleNamespace(folder=n)) for n in ("one", "two")]
+    apart = (
+        "pack_hashes.ar: 'c2d875a72bcc' -> None; statements: 'da9c41b24d75c93d' -> 'bdfe3ef74e07'"
+    )
+    error = RunError(f"one and two differ in more than the model ({apart}; limit: 24 -> None); ask")
+    assert words.what(error, both, False) == (
+        "one-7b and two-7b differ in more than the model (wordings in Arabic; statements; "
+        "limit: 24 -> None); ask"
+    )
+
+
 @pytest.mark.slow
 def test_p_values_are_corrected_for_all_that_stand_beside_them(folders, tmp_path, monkeypatch):
     given = {"langs": ["ar", "en"], "limit": 4, "decodes": ("free", "choice", "logprob")}
@@ -935,7 +947,14 @@ def test_a_language_of_which_nothing_was_read_is_named(tmp_path, monkeypatch):
     [source] = sources.load([run])
     told = first.finding([source], [], [])
     left = told.notes["Left out"]
-    assert left.endswith("; everything in Spanish.") and " of 32 replies of half (" in left
+    assert left.endswith("; everything in Spanish of half.") and " of 32 replies of half (" in left
+    # What is left out is of the measure that the title and the picture are about.
+    assert " of 16 replies of half (" in first._left_out([source], "recognised")
+    none, one = Model("none"), sources.load([run])[0].score(["recognised"], [], "free")[0]
+    none.reply = lambda *_: "I cannot answer."
+    both = sources.load([run, ask(monkeypatch, tmp_path / "none", "yesno", none, langs=["en"])])
+    left = first._left_out(both, "recognised")
+    assert one.n < 16 and "in English" not in left and " of none (" in left
     drawn = first.picture([source], told, {"half": 0})
     assert drawn is not None and drawn.coin == 50
     values = {label.text: marks[0].figure.text for label, marks in drawn.rows}

@@ -80,7 +80,9 @@ def write(
     )
     text += "".join(parts)
     names = list(dict.fromkeys(None if name == CONTROL else name for name in models_))
-    text += "".join(_each(problems, instruments, lambda name: _instrument(name, names, codes, wordings)))
+    text += "".join(
+        _each(problems, instruments, lambda name: _instrument(name, names, codes, wordings))
+    )
     if problems:
         raise RowErrors("\n".join(problems))
     disk.replace(path, [text], encoding="utf-8")

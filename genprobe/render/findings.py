@@ -569,6 +569,8 @@ def figure(model: str, scores: Sequence[Score]) -> Line:
         per = f"{_per(of)}{unit}" if unit else ""
         if few:  # all cells alike, as counts and shares in one sentence would be confused
             text, per = f"{hit:.0f}", f" of {score.n:,}{unit}"
+        elif len(scores) == 1 and 0 < score.n < FEW and per.startswith(" of 100"):
+            text, per = f"{text} %", f" of {score.n:,}{unit}"
         parts.append(f"{text}{per}{cell_of(score)}")
     text = f"{does(model, says)} in {joined(parts)}"
     if not says:

@@ -39,7 +39,7 @@ def environment(words: Words) -> jinja2.Environment:
 
     def as_is(name: str) -> str:
         marked = words.translated and re.search("[A-Za-z]", name)
-        return Markup(_NAME).format(name) if marked else name
+        return Markup('<bdi translate="no">{}</bdi>').format(name) if marked else name
 
     def name(text: str) -> Markup:
         every = ((one, words.phrase(one)) for one in text.split(", "))
@@ -90,14 +90,19 @@ def environment(words: Words) -> jinja2.Environment:
     return made
 
 
-_NAME = '<bdi translate="no">{}</bdi>'  # the same in every language
+_SHORT = 20  # letters of a name that fits in a line of a title on a phone
+_KEPT = r'<span class="kept">\1</span>'
 
 
 def _marked(text: str) -> Markup:
     """Write a text with the names in it, which `Words` isolates, marked as names."""
 
     def name(found: re.Match[str]) -> str:
-        return _NAME.format(found[1]) if re.search("[A-Za-z]", found[1]) else found[0]
+        if not re.search("[A-Za-z]", found[1]):
+            return found[0]
+        # A line that runs from the right would break a name in halves that change places.
+        short = ' class="kept"' if len(found[1]) <= _SHORT else ""
+        return f'<bdi translate="no"{short}>{found[1]}</bdi>'
 
     return Markup(re.sub("\u2068([^\u2068\u2069]*)\u2069", name, str(escape(text))))
 
@@ -146,6 +151,8 @@ def explainer(glossary: Words, forms: Words) -> Callable[..., Markup]:
             seen.add((place, key))
             return f'<button type="button" class="term" popovertarget="w-{key}">{found[0]}</button>'
 
-        return Markup(pattern.sub(button, str(_marked(text))))
+        made = pattern.sub(button, str(_marked(text)))
+        # A line may be broken after a button, before its comma, too.
+        return Markup(re.sub("(<button [^>]*>[^<]*</button>[^\\w\\s<&]+)", _KEPT, made))
 
     return explained
