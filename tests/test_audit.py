@@ -653,6 +653,18 @@ def test_a_new_version_is_compared_and_tested(three, tmp_path, version, code, ve
     assert f"one-yesno: {sentence}" in found.output and "How sure: " in found.output
 
 
+@pytest.mark.slow
+def test_every_instrument_is_compared_by_the_measures_that_can_be(tmp_path):
+    instruments = {"logprob": {"plain": True}, "stories": {"samples": 3}}
+    asked = {"models": {"control": {}}, "langs": ["kk"], "limit": 4, "instruments": instruments}
+    for name in ("old", "new"):
+        more = {"against": tmp_path / "old"} if name == "new" else {}
+        found = genprobe.audit(asked, out=tmp_path / name, **more)
+    assert not found.failed
+    of = {score.by["of"] for scores in found.compared.values() for score in scores}
+    assert {"win-rate", "negrate", "negative-stories"} <= of and "bias-score" not in of
+
+
 def test_a_series_says_when_a_figure_moved(three, tmp_path):
     found = genprobe.audit_series(
         [three / "v3", three / "v1", three / "v2"], figures=tmp_path / "figures"

@@ -240,6 +240,15 @@ def test_cells_of_one_figure_have_the_same_unit():
     assert findings.figure("one", uneven).text.startswith("one chooses right in 100 of 100 choices")
 
 
+def test_a_difference_says_under_which_condition_it_holds():
+    plain = pair("negrate", 0.8, 0.8, (-0.4, 0.4), 0.9, n=10)
+    if_it_errs = pair("negrate-corrected", 0.7, 0.7, (-0.4, 0.4), 0.9, n=10)
+    found = told(plain, if_it_errs, main=("negrate", "negrate-corrected"))
+    text = " ".join(line.text for line in (found.title, *found.told))
+    assert "(80 and 80 of 100)" in text
+    assert "(70 and 70 of 100, if the classifier errs as on labelled stories)" in text
+
+
 def test_what_the_cells_of_a_figure_leave_out_is_added_up():
     cells = [
         Score("accuracy", {"condition": name}, 0.5, 0.4, 0.6, n, left, None, "")

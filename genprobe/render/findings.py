@@ -307,9 +307,9 @@ def differences(scores: Iterable[Score]) -> list[Difference]:
 
 
 def _aside(found: Difference, every: Sequence[Difference]) -> str:
-    """Name the cell of a difference, in the columns in which several are given."""
+    """Name the condition of a measure, and the cell in the columns in which several are given."""
     several = [k for k in found.about if len({str(d.about.get(k)) for d in every}) > 1]
-    return "".join(f", {where(k, found.about[k])}" for k in several)
+    return _if(found.of) + "".join(f", {where(k, found.about[k])}" for k in several)
 
 
 def _higher(found: Difference, every: Sequence[Difference]) -> Line:
