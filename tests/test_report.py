@@ -1198,6 +1198,9 @@ def test_words_are_explained_once_in_a_place_and_any_text_stays_text():
     )
     assert "button" not in explained("endorsed", "here") and "button" in explained("endorsed", "x")
     assert "button" not in explained("unsurely boundless", "y")
+    # No line is broken between a word and the signs beside it.
+    kept = r'<span class="kept">\(<button [^>]*>endorsed</button>,</span> as'
+    assert re.fullmatch(kept, explained("(endorsed, as", "z"))
 
 
 def test_methods_say_the_same_in_markdown_and_latex_with_references_and_signatures(two):

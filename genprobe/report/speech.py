@@ -91,7 +91,9 @@ def environment(words: Words) -> jinja2.Environment:
 
 
 _SHORT = 20  # letters of a name that fits in a line of a title on a phone
-_KEPT = r'<span class="kept">\1</span>'
+_BUTTON = re.compile(  # with a sign before it, or after it
+    r"[^\w\s<>&;]+<button [^>]*>[^<]*</button>[^\w\s<&]*|<button [^>]*>[^<]*</button>[^\w\s<&]+"
+)
 
 
 def _marked(text: str) -> Markup:
@@ -152,7 +154,7 @@ def explainer(glossary: Words, forms: Words) -> Callable[..., Markup]:
             return f'<button type="button" class="term" popovertarget="w-{key}">{found[0]}</button>'
 
         made = pattern.sub(button, str(_marked(text)))
-        # A line may be broken after a button, before its comma, too.
-        return Markup(re.sub("(<button [^>]*>[^<]*</button>[^\\w\\s<&]+)", _KEPT, made))
+        # A line may be broken at a button, also where a comma or bracket is next to it.
+        return Markup(_BUTTON.sub(r'<span class="kept">\g<0></span>', made))
 
     return explained
