@@ -500,6 +500,12 @@ def test_statements_wait_behind_a_warning(chromium, page):
     assert view.locator("#figures details").evaluate("one => one.open")
     assert not first.is_visible()
     view.evaluate("dispatchEvent(new Event('afterprint'))")
+    # On paper nothing can be opened.
+    closed = view.locator(".quotes")
+    assert closed.is_visible()
+    view.emulate_media(media="print")
+    assert not closed.is_visible()
+    view.emulate_media(media="screen")
     view.get_by_text("Show the templates").click()
     assert first.is_visible()
     assert first.locator("bdi").get_attribute("lang") == "kk"
