@@ -656,6 +656,18 @@ def test_a_new_version_is_compared_and_tested(three, tmp_path, version, code, ve
     assert f"one-yesno: {sentence}" in found.output and "How sure: " in found.output
 
 
+@pytest.mark.slow
+def test_every_instrument_is_compared_by_the_measures_that_can_be(tmp_path):
+    instruments = {"logprob": {"plain": True}, "stories": {"samples": 3}}
+    asked = {"models": {"control": {}}, "langs": ["kk"], "limit": 4, "instruments": instruments}
+    for name in ("old", "new"):
+        more = {"against": tmp_path / "old"} if name == "new" else {}
+        found = genprobe.audit(asked, out=tmp_path / name, **more)
+    assert not found.failed
+    of = {score.by["of"] for scores in found.compared.values() for score in scores}
+    assert {"win-rate", "negrate", "negative-stories"} <= of and "bias-score" not in of
+
+
 def test_a_series_says_when_a_figure_moved(three, tmp_path):
     found = genprobe.audit_series(
         [three / "v3", three / "v1", three / "v2"], figures=tmp_path / "figures"
@@ -746,9 +758,23 @@ def test_a_new_file_with_wrong_names_is_not_written(tmp_path):
     found = run(
         "new", file, *words[6:], "--model", "control", "--lang", "en", "--instrument", "stories"
     )
-    assert "stories: has nothing to ask in en" in str(found.exception) and not file.exists()
+    assert "tells no stories in 'en', only in kk" in str(found.exception) and not file.exists()
     asked = CliRunner().invoke(cli, ["audit", "new", str(file)], input="")
     assert "no answer; give --model" in str(asked.exception) and not file.exists()
+
+
+def test_a_new_file_has_what_its_models_can_be_asked(tmp_path):
+    words = ["--lang", "kk,ru", "--wordings", "2", "--limit", "4", "--out", "A"]
+    file = tmp_path / "essays.toml"
+    essays = ["--instrument", "essays", *words]
+    assert run("new", file, "--model", "sherkala", *essays).exit_code == 0
+    assert "[instruments.essays]" in file.read_text() and 'langs = ["kk", "ru"]' in file.read_text()
+    found = run("new", tmp_path / "none.toml", "--model", "sherkala,control", *essays)
+    assert "the control model writes none; or leave essays out" in str(found.exception)
+    for models, langs in (("sherkala", '["kk", "ru"]'), ("sherkala,control", '["kk"]')):
+        file, more = tmp_path / f"{models}.toml", ["--lang", "kk,ru,en", *words[2:]]
+        assert run("new", file, "--model", models, "--instrument", "stories", *more).exit_code == 0
+        assert f"langs = {langs}  # it exists" in file.read_text()
 
 
 def test_an_option_that_is_given_twice_is_refused(tmp_path):

@@ -224,6 +224,9 @@ def test_few_statements_are_counted_and_not_written_as_of_a_hundred():
         "one agrees with statements in 3 of 12 clear answers, as tossing a coin might: so few "
         "that 5 to 70 of 100 are possible"
     )
+    # A corrected figure need not be a whole number of units.
+    told = findings.figure("one", [figure(0.098, 0.01, 0.43, n=10, metric="negrate")]).text
+    assert told.startswith("one tells mostly negative stories in 10 % of 10 templates: so few that")
 
 
 def test_cells_of_one_figure_have_the_same_unit():
@@ -237,19 +240,29 @@ def test_cells_of_one_figure_have_the_same_unit():
     assert findings.figure("one", uneven).text.startswith("one chooses right in 100 of 100 choices")
 
 
+def test_a_difference_says_under_which_condition_it_holds():
+    plain = pair("negrate", 0.8, 0.8, (-0.4, 0.4), 0.9, n=10)
+    if_it_errs = pair("negrate-corrected", 0.7, 0.7, (-0.4, 0.4), 0.9, n=10)
+    found = told(plain, if_it_errs, main=("negrate", "negrate-corrected"))
+    text = " ".join(line.text for line in (found.title, *found.told))
+    assert "(80 and 80 of 100)" in text
+    assert "(70 and 70 of 100, if the classifier errs as on labelled stories)" in text
+
+
 def test_what_the_cells_of_a_figure_leave_out_is_added_up():
     cells = [
         Score("accuracy", {"condition": name}, 0.5, 0.4, 0.6, n, left, None, "")
         for name, n, left in (("ambig", 9, {"refusal": 91}), ("disambig", 100, {}))
     ]
     source = types.SimpleNamespace(
-        name="m", table=types.SimpleNamespace(ranked=["accuracy"]), read_in={},
+        name="m", table=types.SimpleNamespace(ranked=["accuracy"], main=["accuracy"]), read_in={},
         score=lambda names, by, reading: [] if by else cells,
     )  # fmt: skip
-    assert first._left_out([source]) == (
+    assert first._left_out([source], "accuracy") == (
         "91 of 200 choices of m (91 refusal; most in ambiguous contexts: 91 of 100)."
     )
-    told = local._left_out(lambda key, **given: f"{given['n']} of {given['planned']}", [source])
+    words = lambda _, **given: f"{given['n']} of {given['planned']}"  # noqa: E731
+    told = local._left_out(words, [source], findings.Finding(findings.Line("")))
     assert told == "91 of 200"
     mute = [Score(**vars(one) | {"value": None, "n": 0, "excluded": {"refusal": 5}})
             for one in cells]  # fmt: skip

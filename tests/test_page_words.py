@@ -144,7 +144,7 @@ def test_from_right_to_left_each_name_keeps_its_direction():
     assert told.count("\u2068") == 1 and "\u2068m\u2069" in told  # the name alone
     fill = speech.environment(page.load("kk")).from_string("{{ t|marked }} {{ t|bare }}")
     shown = fill.render(t=told)
-    assert '<bdi translate="no">m</bdi>' in shown and "\u2068" not in shown
+    assert '<bdi translate="no" class="kept">m</bdi>' in shown and "\u2068" not in shown
 
 
 def test_the_glossary_is_one_in_terminal_and_page():

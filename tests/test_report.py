@@ -500,6 +500,12 @@ def test_statements_wait_behind_a_warning(chromium, page):
     assert view.locator("#figures details").evaluate("one => one.open")
     assert not first.is_visible()
     view.evaluate("dispatchEvent(new Event('afterprint'))")
+    # On paper nothing can be opened.
+    closed = view.locator(".quotes")
+    assert closed.is_visible()
+    view.emulate_media(media="print")
+    assert not closed.is_visible()
+    view.emulate_media(media="screen")
     view.get_by_text("Show the templates").click()
     assert first.is_visible()
     assert first.locator("bdi").get_attribute("lang") == "kk"
@@ -706,6 +712,18 @@ def test_why_two_runs_cannot_be_paired(folders, tmp_path, monkeypatch):
     )
     text = render_report([folders["answers"], less])
     assert "one-7b and third cannot be compared item by item" in text and str(tmp_path) not in text
+
+
+def test_why_two_runs_cannot_be_compared_is_in_words(monkeypatch):
+    both = [SimpleNamespace(name=f"{n}-7b", run=SimpleNamespace(folder=n)) for n in ("one", "two")]
+    apart = (
+        "pack_hashes.ar: 'c2d875a72bcc' -> None; statements: 'da9c41b24d75c93d' -> 'bdfe3ef74e07'"
+    )
+    error = RunError(f"one and two differ in more than the model ({apart}; limit: 24 -> None); ask")
+    assert words.what(error, both, False) == (
+        "one-7b and two-7b differ in more than the model (wordings in Arabic; statements; "
+        "limit: 24 -> None); ask"
+    )
 
 
 @pytest.mark.slow
@@ -935,7 +953,14 @@ def test_a_language_of_which_nothing_was_read_is_named(tmp_path, monkeypatch):
     [source] = sources.load([run])
     told = first.finding([source], [], [])
     left = told.notes["Left out"]
-    assert left.endswith("; everything in Spanish.") and " of 32 replies of half (" in left
+    assert left.endswith("; everything in Spanish of half.") and " of 32 replies of half (" in left
+    # What is left out is of the measure that the title and the picture are about.
+    assert " of 16 replies of half (" in first._left_out([source], "recognised")
+    none, one = Model("none"), sources.load([run])[0].score(["recognised"], [], "free")[0]
+    none.reply = lambda *_: "I cannot answer."
+    both = sources.load([run, ask(monkeypatch, tmp_path / "none", "yesno", none, langs=["en"])])
+    left = first._left_out(both, "recognised")
+    assert one.n < 16 and "in English" not in left and " of none (" in left
     drawn = first.picture([source], told, {"half": 0})
     assert drawn is not None and drawn.coin == 50
     values = {label.text: marks[0].figure.text for label, marks in drawn.rows}
@@ -1179,6 +1204,9 @@ def test_words_are_explained_once_in_a_place_and_any_text_stays_text():
     )
     assert "button" not in explained("endorsed", "here") and "button" in explained("endorsed", "x")
     assert "button" not in explained("unsurely boundless", "y")
+    # No line is broken between a word and the signs beside it.
+    kept = r'<span class="kept">\(<button [^>]*>endorsed</button>,</span> as'
+    assert re.fullmatch(kept, explained("(endorsed, as", "z"))
 
 
 def test_methods_say_the_same_in_markdown_and_latex_with_references_and_signatures(two):

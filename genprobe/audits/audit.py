@@ -12,7 +12,7 @@ from pathlib import Path
 from typing import TYPE_CHECKING, Any
 from urllib.parse import urlsplit
 
-from genprobe import api, tasks
+from genprobe import api, metrics, tasks
 from genprobe._version import __version__
 from genprobe.analysis import forecast
 from genprobe.analysis.score import score
@@ -20,6 +20,7 @@ from genprobe.audits import foresee
 from genprobe.audits.plan import PLAN, RUNS, Cell, Plan, differences, read, stored
 from genprobe.errors import Caution, GenprobeError, InputError, RunError
 from genprobe.files import disk
+from genprobe.outcomes.table import outcomes
 from genprobe.render import formats
 from genprobe.render.scores import Scores
 from genprobe.resources import models
@@ -372,9 +373,8 @@ def _beside(found: Audit, cells: Sequence[Cell], old: Path, note: Note) -> Audit
             was, now = (spec.revision for spec in specs)
             if was != now and "replay" not in {spec.engine for spec in specs}:
                 told.append(f"{cell.name}: other weights than in {old} ({was} -> {now})")
-            main = tasks.find(cell.task).table(Run.open(cell.folder)).main
             compared[cell.name] = api.compare(
-                before, cell.folder, metrics=main, by=["lang"], note=note
+                before, cell.folder, metrics=_paired(cell), by=["lang"], note=note
             )
             if (finding := compared[cell.name].finding) is not None:
                 names = {str(run): run.parents[1].name for run in (before, cell.folder)}
@@ -384,6 +384,14 @@ def _beside(found: Audit, cells: Sequence[Cell], old: Path, note: Note) -> Audit
         except GenprobeError as error:
             failed.append(f"{cell.name}, against {old}: {error}")
     return dataclasses.replace(found, compared=compared, told=told, gates=gates, failed=failed)
+
+
+def _paired(cell: Cell) -> list[str]:
+    """Return the main measures of a cell that its outcomes have, and that can be paired: shares."""
+    run = Run.open(cell.folder)
+    rows = outcomes(run)
+    main = map(metrics.find, tasks.find(cell.task).table(run).main)
+    return [one.name for one in main if one.scale != "number" and one.fits(rows)]
 
 
 def named(text: str, names: Mapping[str, str]) -> str:

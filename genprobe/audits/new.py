@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import json
 import re
-from collections.abc import Callable, Iterator, Sequence
+from collections.abc import Callable, Collection, Iterator, Sequence
 from pathlib import Path
 from typing import Any
 
@@ -79,7 +79,10 @@ def write(
         limit=f"limit = {limit}" if limit else "# limit = 40",
     )
     text += "".join(parts)
-    text += "".join(_each(problems, instruments, lambda name: _instrument(name, codes, wordings)))
+    names = list(dict.fromkeys(None if name == CONTROL else name for name in models_))
+    text += "".join(
+        _each(problems, instruments, lambda name: _instrument(name, names, codes, wordings))
+    )
     if problems:
         raise RowErrors("\n".join(problems))
     disk.replace(path, [text], encoding="utf-8")
@@ -115,20 +118,27 @@ def _model(given: str) -> str:
     return head + ("" if known.alias == alias.lower() else f"id = {_toml(name)}\n") + _MODEL
 
 
-def _instrument(name: str, codes: Sequence[str], wordings: str) -> str:
-    """Write the table of an instrument, with the languages in which it exists.
+def _instrument(
+    name: str, models_: Collection[str | None], codes: Sequence[str], wordings: str
+) -> str:
+    """Write the table of an instrument, with the languages in which every model can be asked.
 
-    Raises InputError if it exists in none of them.
+    models_: None for the control model. Raises InputError if there is no such language.
     """
     task, fetched = tasks.find(name), _FETCHED.get(name)
     lines = [f"\n# {task.about}", f"[instruments.{name}]"]
     if fetched:
         lines.append(f"data = {_toml(fetched)}")
-    there = [] if fetched else [code for code in codes if _exists(task, code)]
+    why: list[str] = []
+    asks = [Ask(langs=(code,), limit=1, model=model) for model in models_ for code in codes]
+    lacks = {ask.langs[0] for ask in asks if not fetched and not _exists(task, ask, why)}
+    there = [] if fetched else [code for code in codes if code not in lacks]
     if not fetched and not there:
-        raise InputError(f"{name}: has nothing to ask in {', '.join(codes)}; leave it out")
+        told = why[0] if why else f"has nothing to ask in {', '.join(codes)}"
+        raise InputError(f"[instruments.{name}] {told}; or leave {name} out")
     if there and not task.scores:  # which wordings there are
-        task.prepare(Ask(langs=tuple(there), limit=1, wordings=wordings))
+        for model in models_:
+            task.prepare(Ask(langs=tuple(there), limit=1, wordings=wordings, model=model))
     if there and there != list(codes):
         lines.append(f"langs = [{', '.join(map(_toml, there))}]  # it exists in no other of these")
     if task.scores:
@@ -140,8 +150,10 @@ def _instrument(name: str, codes: Sequence[str], wordings: str) -> str:
     return "\n".join(lines) + "\n"
 
 
-def _exists(task: tasks.Task, code: str) -> bool:
+def _exists(task: tasks.Task, ask: Ask, why: list[str]) -> bool:
+    """Tell whether a task has something to ask so; what it says otherwise is added to `why`."""
     try:
-        return bool(task.prepare(Ask(langs=(code,), limit=1)).items)
-    except GenprobeError:
+        return bool(task.prepare(ask).items)
+    except GenprobeError as error:
+        why.append(str(error))
         return False

@@ -307,9 +307,9 @@ def differences(scores: Iterable[Score]) -> list[Difference]:
 
 
 def _aside(found: Difference, every: Sequence[Difference]) -> str:
-    """Name the cell of a difference, in the columns in which several are given."""
+    """Name the condition of a measure, and the cell in the columns in which several are given."""
     several = [k for k in found.about if len({str(d.about.get(k)) for d in every}) > 1]
-    return "".join(f", {where(k, found.about[k])}" for k in several)
+    return _if(found.of) + "".join(f", {where(k, found.about[k])}" for k in several)
 
 
 def _higher(found: Difference, every: Sequence[Difference]) -> Line:
@@ -569,6 +569,8 @@ def figure(model: str, scores: Sequence[Score]) -> Line:
         per = f"{_per(of)}{unit}" if unit else ""
         if few:  # all cells alike, as counts and shares in one sentence would be confused
             text, per = f"{hit:.0f}", f" of {score.n:,}{unit}"
+        elif len(scores) == 1 and 0 < score.n < FEW and per.startswith(" of 100"):
+            text, per = f"{text} %", f" of {score.n:,}{unit}"
         parts.append(f"{text}{per}{cell_of(score)}")
     text = f"{does(model, says)} in {joined(parts)}"
     if not says:

@@ -70,7 +70,7 @@ def finding(
     assert made is not None
     lines += [Line(text) for text in (*barred, *why)]
     every = tuple({line.text: line for line in (*made.told, *lines)}.values())
-    notes = {"Asked": _asked(sources), **made.notes, "Left out": _left_out(sources)}
+    notes = {"Asked": _asked(sources), **made.notes, "Left out": _left_out(sources, made.measure)}
     notes["Checked"] = _checked(sources, rates)
     return dataclasses.replace(made, told=every, notes=notes)
 
@@ -141,31 +141,34 @@ def _asked(sources: Sequence[Source]) -> str:
     return "; ".join(f"{joined(names)}, about {text}" for text, names in told.items()) + "."
 
 
-def _left_out(sources: Sequence[Source]) -> str:
+def headline(source: Source, measure: str) -> list[str]:
+    """Return the measure of the title, if it is one of a run's main ones, else the run's first."""
+    return [measure] if measure in source.table.main else source.table.ranked[:1]
+
+
+def _left_out(sources: Sequence[Source], measure: str) -> str:
     """Say what the headline figure of each run leaves out, and where nothing could be counted."""
-    told: dict[str, list[str]] = {}
-    silent: dict[str, None] = {}
+    told: dict[tuple[str, str], list[str]] = {}
+    silent: dict[str, list[str]] = {}
     for source in sources:
-        names, reading = source.table.ranked[:1], first_reading(source)
+        names, reading = headline(source, measure), first_reading(source)
         cells = source.score(names, [], reading)
-        if not cells:
-            continue
         left, n = left_of(cells)
-        out = left.total()
-        why = ", ".join(f"{size:,} {clean(reason)}" for reason, size in left.most_common(3))
-        unit = findings.counted(names[0]).replace("clear answers", "replies")
-        text = f"{out:,} of {out + n:,} {unit} of {{}} ({why}" if out else ""
-        if out and len(cells) > 1:
-            worst = max(cells, key=_share_left)
-            text += f"; most{findings.cell_of(worst)}: {100 * _share_left(worst):.0f} of 100"
-        told.setdefault(text and text + ")", []).append(source.name)
-        each = source.score(names, ["lang"], reading)
+        if out := left.total():
+            why = ", ".join(f"{size:,} {clean(reason)}" for reason, size in left.most_common(3))
+            if len(cells) > 1:
+                worst = max(cells, key=_share_left)
+                why += f"; most{findings.cell_of(worst)}: {100 * _share_left(worst):.0f} of 100"
+            why += f"; for {names[0]}" * (names != source.table.ranked[:1])
+            unit = findings.counted(names[0]).replace("clear answers", "replies")
+            told.setdefault((f"{out:,} of {out + n:,} {unit}", why), []).append(source.name)
+        each = source.score(names, ["lang"], reading) if n else []
         some = {s.by["lang"] for s in each if s.value is not None}
-        silent |= {
-            findings.where("lang", s.by["lang"]): None for s in each if s.by["lang"] not in some
-        }
-    parts = [text.format(joined(dict.fromkeys(of))) for text, of in told.items() if text]
-    parts += [f"everything {joined(silent)}"] if silent else []
+        none = dict.fromkeys(s.by["lang"] for s in each if s.by["lang"] not in some)
+        for lang in none:
+            silent.setdefault(source.name, []).append(findings.where("lang", lang))
+    parts = [f"{what} of {joined(dict.fromkeys(of))} ({why})" for (what, why), of in told.items()]
+    parts += [f"everything {joined(where)} of {clean(name)}" for name, where in silent.items()]
     return f"{'; '.join(parts) or 'nothing'}."
 
 
@@ -259,7 +262,7 @@ def picture(
     """
     has = [s for s in sources if about.measure in s.table.main] or list(sources)
     kind = [s for s in has if s.kind == has[0].kind]
-    name = about.measure if about.measure in kind[0].table.main else kind[0].table.ranked[0]
+    name = headline(kind[0], about.measure)[0]
     corrected = "corrected by people's review" in about.title.text
     scores = [
         s

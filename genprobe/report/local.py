@@ -15,7 +15,7 @@ from genprobe.render import findings
 from genprobe.render.findings import OTHERS, Difference, Finding, Line, measure_of
 from genprobe.render.grid import number
 from genprobe.report import words as english
-from genprobe.report.first import left_of, rates_of, read_by_people
+from genprobe.report.first import headline, left_of, rates_of, read_by_people
 from genprobe.report.sources import Source, first_reading
 from genprobe.resources.packs import native
 from genprobe.resources.page import Words
@@ -64,7 +64,11 @@ def finding(
     tests = max((d.tests for d in every), default=1)
     how = words(f"finding.{'sure' if any(d.reach for d in every) else 'unsure'}", n=tests)
     how = how if every else words("finding.sure_one")
-    notes = {"asked": _asked(words, sources), "sure": how, "left_out": _left_out(words, sources)}
+    notes = {
+        "asked": _asked(words, sources),
+        "sure": how,
+        "left_out": _left_out(words, sources, about),
+    }
     notes["checked"] = _checked(words, sources)
     return Finding(
         lines[0],
@@ -188,10 +192,11 @@ def _asked(words: Words, sources: Sequence[Source]) -> str:
     )
 
 
-def _left_out(words: Words, sources: Sequence[Source]) -> str:
+def _left_out(words: Words, sources: Sequence[Source], about: Finding) -> str:
     lines = []
     for source in sources:
-        left, n = left_of(source.score(source.table.ranked[:1], [], first_reading(source)))
+        names = headline(source, about.measure)
+        left, n = left_of(source.score(names, [], first_reading(source)))
         if out := left.total():
             given = {"models": source.name, "n": f"{out:,}", "planned": f"{out + n:,}"}
             lines.append(words("finding.left_out", **given))

@@ -39,7 +39,7 @@ def environment(words: Words) -> jinja2.Environment:
 
     def as_is(name: str) -> str:
         marked = words.translated and re.search("[A-Za-z]", name)
-        return Markup(_NAME).format(name) if marked else name
+        return Markup('<bdi translate="no">{}</bdi>').format(name) if marked else name
 
     def name(text: str) -> Markup:
         every = ((one, words.phrase(one)) for one in text.split(", "))
@@ -90,14 +90,21 @@ def environment(words: Words) -> jinja2.Environment:
     return made
 
 
-_NAME = '<bdi translate="no">{}</bdi>'  # the same in every language
+_SHORT = 20  # letters of a name that fits in a line of a title on a phone
+_BUTTON = re.compile(  # with a sign before it, or after it
+    r"[^\w\s<>&;]+<button [^>]*>[^<]*</button>[^\w\s<&]*|<button [^>]*>[^<]*</button>[^\w\s<&]+"
+)
 
 
 def _marked(text: str) -> Markup:
     """Write a text with the names in it, which `Words` isolates, marked as names."""
 
     def name(found: re.Match[str]) -> str:
-        return _NAME.format(found[1]) if re.search("[A-Za-z]", found[1]) else found[0]
+        if not re.search("[A-Za-z]", found[1]):
+            return found[0]
+        # A line that runs from the right would break a name in halves that change places.
+        short = ' class="kept"' if len(found[1]) <= _SHORT else ""
+        return f'<bdi translate="no"{short}>{found[1]}</bdi>'
 
     return Markup(re.sub("\u2068([^\u2068\u2069]*)\u2069", name, str(escape(text))))
 
@@ -146,6 +153,8 @@ def explainer(glossary: Words, forms: Words) -> Callable[..., Markup]:
             seen.add((place, key))
             return f'<button type="button" class="term" popovertarget="w-{key}">{found[0]}</button>'
 
-        return Markup(pattern.sub(button, str(_marked(text))))
+        made = pattern.sub(button, str(_marked(text)))
+        # A line may be broken at a button, also where a comma or bracket is next to it.
+        return Markup(_BUTTON.sub(r'<span class="kept">\g<0></span>', made))
 
     return explained

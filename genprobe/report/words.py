@@ -643,13 +643,18 @@ def signatures(scores: Sequence[Score], redact: bool = False) -> list[tuple[str,
 def what(error: GenprobeError, sources: Sequence[Source], redact: bool) -> str:
     """Say why runs were not compared, from the error that was raised.
 
-    Folders are replaced by the names of the runs, paths are shortened, and an error that may quote
-    a statement is replaced by a general sentence.
+    Folders are replaced by the names of the runs, paths are shortened, hashes are left out, and an
+    error that may quote a statement is replaced by a general sentence.
     """
     if isinstance(error, InputError) and (redact or "was asked about as" in str(error)):
         return "they are not of the same items with the same texts"
-    text = str(error)
-    for source in sources:
-        text = text.replace(str(source.run.folder), source.name)
+    names = {str(source.run.folder): source.name for source in sources}
+    folders = "|".join(map(re.escape, sorted(names, key=len, reverse=True)))
+    # A folder may be called as a part of a word is, or as a model.
+    text = re.sub(rf"(?<![\w./-])({folders})(?![\w./-])", lambda m: names[m[0]], str(error))
+    text = re.sub(
+        r"pack_hashes\.([\w-]+): ", lambda m: f"wordings in {language_name(m[1])}: ", text
+    )
+    text = re.sub(r": (?:None|'[\d-]*[\da-f]{12,}') -> (?:None|'[\d-]*[\da-f]{12,}')", "", text)
     text = re.sub(r"\S*/\S+", lambda m: m.group(0).rsplit("/", 1)[-1], text)
     return clean(text)
