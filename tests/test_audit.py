@@ -16,17 +16,20 @@ import time
 import zlib
 from types import SimpleNamespace
 
+import numpy as np
 import pytest
 from click.testing import CliRunner
 from faulty import Faulty
 
 import genprobe
 from genprobe import files, tasks
+from genprobe.analysis import forecast
 from genprobe.audits import plan
 from genprobe.audits.audit import HERE, _Step, _Work
 from genprobe.commands import cli
 from genprobe.engines import _http, control
 from genprobe.runs.run import Run
+from genprobe.runs.usage import usage
 from genprobe.tasks.pipeline import open as opening
 
 KEY = "GENPROBE_AUDIT_KEY"
@@ -787,3 +790,78 @@ def test_a_value_of_the_wrong_kind_is_a_problem(tmp_path, more, problem):
     found = run(tmp_path / "a.toml", "--dry-run", "--out", tmp_path / "A")
     assert isinstance(found.exception, genprobe.GenprobeError), found.exception
     assert problem in str(found.exception)
+
+
+def counted(body):
+    """A server's answer with a usage that differs from question to question."""
+    found = says()(body)
+    prompt = body["messages"][-1]["content"]
+    length = 3 + zlib.crc32(prompt.encode()) % 9
+    return found | {"usage": {"prompt_tokens": len(prompt) // 4, "completion_tokens": length}}
+
+
+def test_a_pilot_says_what_all_of_it_takes_and_the_audit_goes_on(tmp_path):
+    with Faulty(answer=counted, models=("one", "two")) as server:
+        file = tmp_path / "a.toml"
+        file.write_text(toml(content(server.url, limit=40)))
+        told = run(file, "--pilot", "20", "--out", tmp_path / "A")
+        sent = asked(server)
+        assert told.exit_code == 0, told.output
+        assert sent == 40 and [p.name for p in (tmp_path / "A").glob("*.html")] == []
+        found = re.findall(r"(\S+), by its replies: .* cost about ([\d.]+)", told.output)
+        assert [name for name, _ in found] == ["one-yesno", "two-yesno"]
+        (every,) = re.findall(r"cost of these cells: about ([\d.]+)", told.output)
+        notes = []
+        whole = genprobe.audit(file, out=tmp_path / "A", note=notes.append)
+        runs = [Run.open(folder) for folder in whole.runs]
+        assert asked(server) == sum(r.counts()[0] for r in runs) and not whole.left
+    spent = [float(found[1]) for line in notes if (found := re.search(r"; cost ([\d.]+)", line))]
+    assert len(spent) == 2 and float(every) == pytest.approx(sum(spent), rel=0.2)
+
+
+def test_a_pilot_of_one_run_is_its_beginning(tmp_path):
+    words = [
+        "yesno",
+        "--model",
+        "one",
+        "--lang",
+        "en",
+        "--limit",
+        "30",
+        "--price",
+        "1000,2000",
+        "-q",
+    ]
+    with Faulty(answer=counted, models=("one",)) as server:
+        words += ["--base-url", server.url, "--out", str(tmp_path / "run")]
+        told = [CliRunner().invoke(cli, [*words, "--pilot", "12"]) for _ in range(2)]
+        assert asked(server) == 12  # the second finds what the first asked
+        assert told[0].output == told[1].output and "12 of 90 requests" in told[0].output
+        asks = [(r.lang, r.probe) for r in Run.open(tmp_path / "run").pending()]
+        assert {asks.count(part) for part in set(asks)} == {26}  # four of each question
+        more = CliRunner().invoke(cli, [*words, "--pilot", "15"])
+        assert "15 of 90" in more.output and asked(server) == 15
+        assert CliRunner().invoke(cli, words).exit_code == 0 and asked(server) == 90
+    value, low, high = (
+        float(x) for x in re.search(r"run: about ([\d.]+) \(([\d.]+) to ([\d.]+)\)", more.output).groups()
+    )  # fmt: skip
+    used = usage(Run.open(tmp_path / "run"))
+    true = forecast.Price(1000, 2000).of(used.tokens_in, used.tokens_out)
+    assert low <= value <= high and value == pytest.approx(true, rel=0.2)
+
+
+def test_the_interval_of_a_pilot_holds_the_sum():
+    """Of 400 draws from skewed cells: about 95 % do."""
+    rng = np.random.default_rng(3)
+    planned = {"a": 200, "b": 100, "c": 60}
+    every = {cell: rng.gamma(4, 10 + 5 * at, n) for at, (cell, n) in enumerate(planned.items())}
+    true, held = sum(values.sum() for values in every.values()), 0
+    for _ in range(400):
+        drawn = [
+            (c, v) for c, values in every.items() for v in rng.choice(values, 7, replace=False)
+        ]
+        found = forecast._sum(drawn, planned)
+        held += found.low <= true <= found.high
+    assert 360 <= held <= 396
+    whole = [(cell, v) for cell, values in every.items() for v in values]
+    assert forecast._sum(whole, planned) == pytest.approx((true, true, true))

@@ -9,8 +9,10 @@ import sys
 from pathlib import Path
 
 import pytest
+from click.shell_completion import ShellComplete
 
 from genprobe import commands
+from genprobe.commands import cli
 from genprobe.datasets import statements
 from genprobe.files import read_rows
 from genprobe.resources import packs, registry
@@ -395,3 +397,22 @@ def test_a_metric_of_both_questions_is_not_split_by_them_unasked(genprobe, recor
     assert found >= {("acquiescence", None), ("endorsed", "agreement")}
     code, _, err = genprobe("score", folder, *both, "--by", "probe")
     assert code == 2 and "cannot be split by 'probe'" in err
+
+
+@pytest.mark.parametrize(
+    ("words", "begun", "there"),
+    [
+        (("yesno", "--lang"), "m", "mr"),
+        (("score", "run", "--metric"), "en", "endorsed"),
+        (("score", "run", "--by"), "lang,mod", "lang,model"),
+        (("judge", "run", "--judge"), "re", "refusal"),
+        (("stories", "--model"), "sher", "sherkala"),
+        (("yesno", "--engine"), "re", "replay"),
+    ],
+)
+def test_a_shell_completes_names(words, begun, there):
+    found = ShellComplete(cli, {}, "genprobe", "_GENPROBE_COMPLETE").get_completions(
+        [*words], begun
+    )
+    assert there in {item.value for item in found}
+    assert all(item.value.startswith(begun) for item in found)

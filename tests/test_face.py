@@ -42,7 +42,17 @@ if not hasattr(genprobe, "audit"):
     COMMANDS.pop("audit_run", None)
 # What only the command line has: how a result is printed, what exit code it gives, several models
 # in one call, and what is said before a model is asked.
-PRINTED = {"quiet", "form", "allow_undecided", "model", "models", "dry_run", "price", "revision"}
+PRINTED = {
+    "quiet",
+    "form",
+    "allow_undecided",
+    "model",
+    "models",
+    "dry_run",
+    "price",
+    "pilot",
+    "revision",
+}
 # Before a run is scored; `score` has it.
 SCORED = {"yesno": {"declared"}, "essays": {"declared"}}
 

@@ -4,7 +4,10 @@ from __future__ import annotations
 
 import contextlib
 import dataclasses
+import itertools
 import math
+import statistics
+from collections import Counter
 from collections.abc import Callable, Iterator, Mapping, Sequence
 from types import SimpleNamespace
 from typing import TYPE_CHECKING, Any, NamedTuple
@@ -13,7 +16,7 @@ from genprobe.analysis import gaps
 from genprobe.engines import THINK_TOKENS
 from genprobe.errors import InputError
 from genprobe.judges.llm import Rubric, load_rubric
-from genprobe.records import Request, Statement
+from genprobe.records import LogProb, Request, Response, Statement
 from genprobe.resources import models
 from genprobe.runs.usage import usage
 from genprobe.tasks.pipeline import second
@@ -30,15 +33,32 @@ BYTES, AROUND = 4, 8
 SHOWN = 3  # prompts that are shown whole
 
 
+class Sum(NamedTuple):
+    """An estimate of a sum, and its 95 % interval."""
+
+    low: float
+    value: float
+    high: float
+
+    def text(self, digits: int = 0) -> str:
+        """Write the estimate with its interval."""
+        low, value, high = (f"{one:,.{digits}f}" for one in self)
+        return f"about {value} ({low} to {high})"
+
+
 class Price(NamedTuple):
     """The price of a million tokens of prompts, and of replies with their thoughts."""
 
     into: float
     out: float
 
-    def of(self, tokens_in: int, tokens_out: int) -> float:
+    def of(self, tokens_in: float, tokens_out: float) -> float:
         """Return what these numbers of tokens cost."""
         return (self.into * tokens_in + self.out * tokens_out) / 1e6
+
+    def about(self, tokens_in: Sum, tokens_out: Sum) -> Sum:
+        """Return what an estimated number of tokens costs; both limits are reached together."""
+        return Sum(*map(self.of, tokens_in, tokens_out))
 
 
 def price(given: str | None) -> Price | None:
@@ -272,6 +292,70 @@ def _texts(request: Request) -> list[str]:
     """Return the texts that a model reads: the messages, and a text to be scored."""
     scored = request.options.values() if request.decode == "score" else ()
     return [m["content"] for m in request.messages] + [text for texts in scored for text in texts]
+
+
+def of_pilot(run: Run, cost: Price | None = None) -> Iterator[str]:
+    """Say in lines what a run will take, by the replies that are there."""
+    planned, done = run.counts()
+    yield (
+        f"{run.folder}: {done} of {planned} requests are answered; the same command without "
+        "--pilot goes on from here"
+    )
+    if (found := expected(run)) is None:
+        yield "tokens: not counted by the server"
+        return
+    into, out, lacking = found
+    if lacking:
+        yield (
+            f"{lacking} of the languages and questions have no reply yet and are taken as the mean "
+            "of the others; a larger --pilot asks them, too"
+        )
+    yield f"tokens of the whole run: {into.text()} of prompts, {out.text()} of replies"
+    if cost:
+        yield f"cost of the whole run: {cost.about(into, out).text(4)}"
+
+
+def expected(run: Run) -> tuple[Sum, Sum, int] | None:
+    """Estimate the tokens of all prompts and replies of a run from the replies that are there.
+
+    The mean of each language, question and way of answering, times its requests; a cell without a
+    reply counts as the mean of all. The interval is that of a stratified sample (Cochran 1977,
+    ch. 5), with one variance for all cells and Student's t; those of a pilot are drawn
+    (`generate`). A second reader, and asking again, are not in it. Returns tokens in, tokens out,
+    and the number of cells without a reply; None if fewer than two replies have counted tokens.
+    """
+    cell = {request.id: (request.lang, request.probe, request.decode) for request in run.requests()}
+    planned = Counter(cell.values())
+    told: dict[str, list[tuple[Any, int]]] = {"tokens_in": [], "tokens_out": []}
+    replies: Iterator[Response | LogProb] = itertools.chain(run.responses(), run.logprobs())
+    for reply in replies:
+        for name, values in told.items():
+            if (tokens := getattr(reply, name)) is not None:
+                values.append((cell[reply.request], tokens))
+    if min(map(len, told.values())) < 2:
+        return None
+    into, out = (_sum(values, planned) for values in told.values())
+    return into, out, len(planned.keys() - {name for name, _ in told["tokens_out"]})
+
+
+def _sum(values: Sequence[tuple[Any, int]], planned: Mapping[Any, int]) -> Sum:
+    """Estimate the sum over all that is planned from (cell, value) of some of it."""
+    from scipy.stats import t
+
+    cells: dict[Any, list[int]] = {}
+    for cell, value in values:
+        cells.setdefault(cell, []).append(value)
+    every = statistics.fmean(value for _, value in values)
+    means = {cell: statistics.fmean(found) for cell, found in cells.items()}
+    free = len(values) - len(cells)
+    around = means if free else dict.fromkeys(cells, every)  # no cell has two
+    spread = sum((value - around[cell]) ** 2 for cell, value in values)
+    free = free or len(values) - 1
+    size = {cell: len(cells.get(cell, ())) or 1 for cell in planned}
+    parts = sum(n * (n - size[cell]) / size[cell] for cell, n in planned.items())
+    middle = sum(n * means.get(cell, every) for cell, n in planned.items())
+    half = float(t.ppf(0.975, free)) * math.sqrt(spread / free * parts)
+    return Sum(max(0.0, middle - half), middle, middle + half)
 
 
 def used(run: Run, cost: Price | None = None) -> str:

@@ -64,6 +64,7 @@ def audit(
     out: str | Path | None = None,
     against: str | Path | None = None,
     dry_run: bool = False,
+    pilot: int | None = None,
     note: Note = quiet,
     progress: Progress = quiet,
 ) -> Audit:
@@ -74,8 +75,9 @@ def audit(
     file: the file, or its content as a dict. It is checked whole before anything runs. out: the
     folder, in which the same audit goes on; None means that of the file, else
     `audits/<its name>`. against: the folder of an earlier audit, with which each model is compared.
-    dry_run: only say what it takes. note: called with messages. progress: called with (what,
-    number of replies, of how many), over all cells.
+    dry_run: only say what it takes. pilot: ask so many requests of each cell, and say by their
+    replies what it takes. note: called with messages. progress: called with (what, number of
+    replies, of how many), over all cells.
 
     Returns the figures and the paths. Raises RowErrors with all problems of the file, RunError or
     InputError for folders that do not fit. A model that fails is told, and the others go on.
@@ -90,8 +92,15 @@ def audit(
     for line in told:
         note(line)
     _write(plan)
+    if pilot is not None:
+        asks = [dataclasses.replace(cell.ask, pilot=pilot) for cell in plan.cells]
+        both = zip(plan.cells, asks, strict=True)
+        cells = [dataclasses.replace(cell, ask=ask) for cell, ask in both]
+        plan = dataclasses.replace(plan, cells=cells)
     with models.also(plan.known):
         failed = _Work(plan, note, progress).run()
+    if pilot is not None:
+        return Audit(plan.out, list(foresee.lines(plan, old)), failed=failed)
     done = [cell for cell in plan.cells if (cell.folder / "run.json").is_file()]
     left = [f"{c.name}: {line}" for c in done if (line := unanswered(Run.open(c.folder)))]
     found = Audit(plan.out, told, [c.folder for c in done], failed=failed, left=left)

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import functools
+import math
 import shutil
 import time
 from collections.abc import Iterator, Mapping
@@ -13,7 +14,7 @@ from typing import cast
 import numpy as np
 
 from genprobe import metrics, tasks
-from genprobe.analysis import dstudy, gaps, power
+from genprobe.analysis import dstudy, forecast, gaps, power
 from genprobe.audits.plan import RUNS, Cell, Plan
 from genprobe.errors import RunError
 from genprobe.files import door
@@ -61,10 +62,33 @@ def lines(plan: Plan, against: Path | None = None) -> Iterator[str]:
     finished = sum(whole for _, whole in there.values())
     if done:
         yield f"there already: {done} of {n} replies, {finished} of {len(there)} cells finished"
+    yield from _by_replies(plan, there)
     yield _disk(plan, n - done, out)
     yield from _time(plan, there, against)
     yield ""
     yield from _buys(plan)
+
+
+def _by_replies(plan: Plan, there: Mapping[str, tuple[int, bool]]) -> Iterator[str]:
+    """Say what the cells with some replies will take as a whole, by these replies."""
+    costs = []
+    for cell in plan.cells:
+        begun = 0 < there[cell.name][0] < cell.size.total[0]
+        if not begun or (found := forecast.expected(Run.open(cell.folder))) is None:
+            continue
+        into, out, _ = found
+        line = (
+            f"{cell.name}, by its replies: tokens {into.text()} of prompts, {out.text()} of replies"
+        )
+        if cell.price:
+            costs.append(cell.price.about(into, out))
+            line += f"; cost {costs[-1].text(4)}"
+        yield line
+    if len(costs) > 1:
+        value = sum(one.value for one in costs)
+        half = math.hypot(*(one.high - one.value for one in costs))  # the cells are independent
+        every = forecast.Sum(max(0.0, value - half), value, value + half)
+        yield f"cost of these cells: {every.text(4)}"
 
 
 def _disk(plan: Plan, left: int, tokens: int) -> str:

@@ -10,7 +10,7 @@ from typing import Any
 import click
 
 from genprobe.commands._console import Bar, print_scores, say
-from genprobe.commands._options import ASKED, KEEP_ABOUT, asked, together
+from genprobe.commands._options import ASKED, KEEP_ABOUT, Named, asked, together
 from genprobe.errors import Caution, EngineError, InputError
 from genprobe.files import door
 
@@ -51,6 +51,7 @@ CHAT = together(
     click.option(
         "--model",
         "model",
+        type=Named("models"),
         multiple=True,
         metavar="M",
         help="An alias, a hub id, a folder, or the name that a server uses; may be repeated. "
@@ -73,6 +74,12 @@ CHAT = together(
     ),
     click.option(
         "--dry-run", is_flag=True, help="Ask nothing; print the size of the run and some prompts."
+    ),
+    click.option(
+        "--pilot",
+        type=click.IntRange(2),
+        metavar="N",
+        help="Ask N requests of all, and say what the run will take; without --pilot it goes on.",
     ),
     click.option(
         "--price",
@@ -98,7 +105,7 @@ def ask_and_score(
     from genprobe.tasks.pipeline.second import options_for
 
     price = forecast.price(given.pop("price"))
-    dry, out = given.pop("dry_run"), given.pop("out")
+    dry, out, pilot = given.pop("dry_run"), given.pop("out"), given.pop("pilot")
     names, known = _models(given.pop("model"), given.pop("models"))
     folders: list[Path] = []
     left: list[str] = []
@@ -122,17 +129,22 @@ def ask_and_score(
             place = out / _safe(name or "control") if out and len(names) > 1 else out
             try:
                 with Bar(quiet) as bar:
-                    run = tasks.run(task, dataclasses.replace(ask, out=place, progress=bar))
+                    ask = dataclasses.replace(ask, out=place, pilot=pilot, progress=bar)
+                    run = tasks.run(task, ask)
             except EngineError as error:
                 if len(names) == 1:
                     raise
                 code = say(f"{name}: {error}", 2)
                 continue
             folders.append(run.folder)
+            if pilot:
+                for line in forecast.of_pilot(run, price):
+                    click.echo(line)
+                continue
             if line := unanswered(run):
                 left.append(f"{run.folder}: {line}" if len(names) > 1 else line)
             ask.note(forecast.used(run, price))
-    if dry or not folders:
+    if dry or pilot or not folders:
         return code
     print_scores(score(folders, by=ask.by, declared=declared, save=True, note=ask.note), form)
     for folder in folders:

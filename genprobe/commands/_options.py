@@ -8,6 +8,7 @@ from typing import TYPE_CHECKING, Any
 
 import click
 from click.core import ParameterSource
+from click.shell_completion import CompletionItem
 
 from genprobe.commands._console import columns, noter
 from genprobe.files import door, people
@@ -27,6 +28,31 @@ def together(*options: Option) -> Option:
         return command
 
     return wrap
+
+
+class Named(click.ParamType):
+    """A name of `genprobe list WHAT`, which a shell completes, also behind a comma.
+
+    It is not checked here: the command knows which names it can use.
+    """
+
+    name = "text"
+
+    def __init__(self, what: str) -> None:
+        self.what = what
+
+    def shell_complete(
+        self, context: click.Context, option: click.Parameter, incomplete: str
+    ) -> list[CompletionItem]:
+        from genprobe.api.data import list_names
+
+        before, comma, begun = incomplete.rpartition(",")
+        found = [(row["name"], row["about"]) for row in list_names(self.what)]
+        return [
+            CompletionItem(before + comma + name, help=about)
+            for name, about in found
+            if name.startswith(begun)
+        ]
 
 
 QUIET = click.option(
@@ -95,6 +121,7 @@ FORMAT = click.option(
 BY = click.option(
     "--by",
     "by",
+    type=Named("columns"),
     metavar="COL,…",
     help="Columns by which figures are grouped, such as lang,model; see `list columns`.",
 )
@@ -113,10 +140,16 @@ DECLARED = click.option(
 # Options about what is asked, which model is asked, and where the run is stored.
 ASKED: dict[str, Option] = {
     "langs": click.option(
-        "--lang", "langs", multiple=True, metavar="CODE", help="Language; may be repeated."
+        "--lang",
+        "langs",
+        type=Named("languages"),
+        multiple=True,
+        metavar="CODE",
+        help="Language; may be repeated.",
     ),
     "model": click.option(
         "--model",
+        type=Named("models"),
         metavar="M",
         help="An alias, a hub id, a folder, or the name that a server uses. Without it, the "
         "control model runs.",
@@ -139,6 +172,7 @@ ASKED: dict[str, Option] = {
     ),
     "engine": click.option(
         "--engine",
+        type=Named("engines"),
         default="auto",
         show_default=True,
         metavar="E",

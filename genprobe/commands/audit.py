@@ -9,7 +9,7 @@ import click
 
 from genprobe.commands._chat import FAILED
 from genprobe.commands._console import Bar, noter, print_scores, say
-from genprobe.commands._options import FORMAT, QUIET, VERBOSE, together
+from genprobe.commands._options import FORMAT, QUIET, VERBOSE, Named, together
 from genprobe.text import whole_number
 
 
@@ -64,6 +64,12 @@ def command() -> None:
 @click.option(
     "--dry-run", is_flag=True, help="Check the file and say what it takes; ask and write nothing."
 )
+@click.option(
+    "--pilot",
+    type=click.IntRange(2),
+    metavar="N",
+    help="Ask N requests of each cell, and say by their replies what all will take.",
+)
 @together(FORMAT, QUIET, VERBOSE)
 def run(form: str, quiet: bool, **asked: Any) -> int:
     """Check the file whole, then run what is not there yet, count it, and make the page.
@@ -79,10 +85,12 @@ def run(form: str, quiet: bool, **asked: Any) -> int:
 
     with Bar(quiet) as bar:
         found = audit(asked.pop("file"), note=noter(quiet), progress=bar, **asked)
-    if asked["dry_run"]:
+    if asked["dry_run"] or asked["pilot"]:
         for line in found.forecast:
             click.echo(clean(line))
-        return 0
+        for line in found.failed:
+            say(line)
+        return 2 if found.failed else 0
     if found.scores:
         print_scores(found.scores, form)
     for line in found.told if form == "table" else ():
@@ -152,6 +160,7 @@ def new(file: Path, **given: str | None) -> None:
 @click.option(
     "--metric",
     "metrics",
+    type=Named("metrics"),
     multiple=True,
     metavar="M",
     help="Measure; may be repeated.  [default: the first main one of each instrument]",

@@ -8,7 +8,7 @@ from typing import Any
 import click
 
 from genprobe.commands._console import columns, noter, print_scores
-from genprobe.commands._options import BY, FOLLOW, FORMAT, QUIET, VERBOSE, WIDE, together
+from genprobe.commands._options import BY, FOLLOW, FORMAT, QUIET, VERBOSE, WIDE, Named, together
 
 
 @click.command("compare", short_help="Compare models item by item, with tests and power.")
@@ -37,7 +37,14 @@ from genprobe.commands._options import BY, FOLLOW, FORMAT, QUIET, VERBOSE, WIDE,
     help="Instead of a test, compute how many statements would show a difference of this many "
     "points.",
 )
-@click.option("--metric", "metrics", multiple=True, metavar="M", help="Metric; see `list metrics`.")
+@click.option(
+    "--metric",
+    "metrics",
+    type=Named("metrics"),
+    multiple=True,
+    metavar="M",
+    help="Metric; see `list metrics`.",
+)
 @click.option(
     "--reviewed",
     type=click.Path(path_type=Path),

@@ -10,7 +10,16 @@ import click
 
 from genprobe.commands._console import columns as columns_of
 from genprobe.commands._console import noter, print_scores
-from genprobe.commands._options import FOLLOW, FORMAT, QUIET, VERBOSE, WRITER, Option, together
+from genprobe.commands._options import (
+    FOLLOW,
+    FORMAT,
+    QUIET,
+    VERBOSE,
+    WRITER,
+    Named,
+    Option,
+    together,
+)
 from genprobe.errors import Caution, InputError
 
 
@@ -31,7 +40,12 @@ _OUT = _path(
     metavar="FILE",
     help="Output file: JSONL, CSV, Parquet or XLSX by suffix; else JSONL on stdout.",
 )
-_LANG = _text("--lang", metavar="CODE", help="Language of the rows, if no column 'lang' gives it.")
+_LANG = _text(
+    "--lang",
+    type=Named("languages"),
+    metavar="CODE",
+    help="Language of the rows, if no column 'lang' gives it.",
+)
 _FROM = _path(
     "--from",
     "study",

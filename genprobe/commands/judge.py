@@ -9,13 +9,18 @@ import click
 
 from genprobe.commands._chat import TOLD
 from genprobe.commands._console import Bar, noter
-from genprobe.commands._options import FOLLOW, QUIET, SERVER, VERBOSE, together
+from genprobe.commands._options import FOLLOW, QUIET, SERVER, VERBOSE, Named, together
 
 
 @click.command("judge", short_help="Read the replies of a run, a log or your own file.")
 @click.argument("source", metavar="RUN|FILE|LOG")
 @click.option(
-    "--judge", "judges", multiple=True, metavar="J", help="Judge, see `list judges`; default yesno."
+    "--judge",
+    "judges",
+    type=Named("judges"),
+    multiple=True,
+    metavar="J",
+    help="Judge, see `list judges`; default yesno.",
 )
 @click.option("--parser", metavar="P", help="For yesno: another way to read, shades2025 or strict.")
 @click.option(

@@ -18,6 +18,7 @@ from genprobe.commands._options import (
     QUIET,
     SERVER,
     VERBOSE,
+    Named,
     asked,
     together,
 )
@@ -42,6 +43,7 @@ from genprobe.commands._options import (
 @together(*(ASKED[name] for name in ("langs", "model", "like", "limit", "out")))
 @click.option(
     "--engine",
+    type=Named("engines"),
     default="auto",
     show_default="transformers",
     metavar="E",

@@ -6,14 +6,19 @@ from pathlib import Path
 
 import click
 
-from genprobe.commands._options import FOLLOW, VERBOSE, together
+from genprobe.commands._options import FOLLOW, VERBOSE, Named, together
 from genprobe.text.display import clean
 
 
 @click.command("rejudge", short_help="Say which labels move when a run is read again.")
 @click.argument("run", metavar="RUN", type=click.Path(path_type=Path))
 @click.option(
-    "--judge", "judges", multiple=True, metavar="J", help="Judge; default all that read it."
+    "--judge",
+    "judges",
+    type=Named("judges"),
+    multiple=True,
+    metavar="J",
+    help="Judge; default all that read it.",
 )
 @click.option(
     "-o", "out", metavar="FILE", help="Write every label that moves: JSONL, CSV or Parquet."

@@ -8,7 +8,7 @@ from typing import Any
 import click
 
 from genprobe.commands._console import noter, print_scores
-from genprobe.commands._options import FOLLOW, FORMAT, QUIET, VERBOSE, together
+from genprobe.commands._options import FOLLOW, FORMAT, QUIET, VERBOSE, Named, together
 from genprobe.errors import Caution
 from genprobe.text import many
 
@@ -64,6 +64,7 @@ def review_plan(source: Path, points: float, form: str) -> None:
 @click.option(
     "--lang",
     "langs",
+    type=Named("languages"),
     multiple=True,
     metavar="CODE",
     help="Only replies to questions in this language; may be repeated.",

@@ -8,14 +8,31 @@ from typing import Any
 import click
 
 from genprobe.commands._console import columns, noter, print_scores
-from genprobe.commands._options import BY, DECLARED, FOLLOW, FORMAT, QUIET, VERBOSE, WIDE, together
+from genprobe.commands._options import (
+    BY,
+    DECLARED,
+    FOLLOW,
+    FORMAT,
+    QUIET,
+    VERBOSE,
+    WIDE,
+    Named,
+    together,
+)
 
 
 @click.command("score", short_help="Compute scores with intervals and signatures.")
 @click.argument(
     "sources", nargs=-1, required=True, type=click.Path(path_type=Path), metavar="RUN|FILE|LOG..."
 )
-@click.option("--metric", "metrics", multiple=True, metavar="M", help="Metric; see `list metrics`.")
+@click.option(
+    "--metric",
+    "metrics",
+    type=Named("metrics"),
+    multiple=True,
+    metavar="M",
+    help="Metric; see `list metrics`.",
+)
 @click.option(
     "--reviewed",
     type=click.Path(path_type=Path),

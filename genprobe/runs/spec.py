@@ -29,8 +29,7 @@ LOG = "log"  # the engine of a run of replies that another harness, or its owner
 class Spec(Record):
     """All settings of a run. It never holds a key or a token.
 
-    Two runs with equal specs ask the same model the same questions in the same way. Raises RunError
-    for a number that a run could not be read with again.
+    Two runs with equal specs ask the same model the same questions in the same way.
     """
 
     command: str = described("Command that made the run, such as `yesno`.")
@@ -119,7 +118,7 @@ class Spec(Record):
     version: str = described("Version of genprobe.")
 
     def __post_init__(self) -> None:
-        self._check(vars(self))
+        self._check(vars(self))  # before a folder is made that could not be read again
 
     @property
     def hash(self) -> str:

@@ -61,8 +61,9 @@ class Ask:
     `tasks/choices.py`. second_reader: the model that reads what the rules leave open
     (`pipeline.second`), an alias, hub id, folder or name of the server; "" for none. ask_again:
     also ask the model again about it. like: a run whose questions are asked again (`like`), which
-    gives the fields from langs to system, and those of logprob and choices. note: called with
-    messages. progress: called with (step, number done, total).
+    gives the fields from langs to system, and those of logprob and choices. pilot: stop with so
+    many replies, of all languages and questions, before any is read. note: called with messages.
+    progress: called with (step, number done, total).
     """
 
     model: str | None = None
@@ -96,6 +97,7 @@ class Ask:
     second_reader: str = ""
     ask_again: bool = False
     like: Run | None = None
+    pilot: int | None = None
     note: Note = quiet
     progress: Progress = quiet
 
@@ -301,7 +303,9 @@ def run(task: str | Task, ask: Ask, opened: Callable[..., Any] | None = None) ->
             ask.note(f"not like {ask.like.folder}: {differs}")
         folder = Path(ask.out) if ask.out else Path("runs") / folder_name(spec)
         with notebook.Run.start(folder, spec, asked.items, requests, asked.pack) as found:
-            generate.ask(found, engine, asked.sampling, ask.note, ask.progress)
+            generate.ask(found, engine, asked.sampling, ask.note, ask.progress, ask.pilot)
+            if ask.pilot is not None:
+                return found
             if asked.judges:
                 judge_run(found, asked.judges, ask.progress)
             if ask.ask_again and task.second:
@@ -330,7 +334,7 @@ def planned(task: str | Task, ask: Ask) -> list[Request]:
 _FREE = frozenset(
     (
         *("model", "engine", "options", "out", "by", "classifier", "second_reader", "ask_again"),
-        *("like", "note", "progress"),
+        *("like", "pilot", "note", "progress"),
     )
 )
 

@@ -4,12 +4,12 @@ from __future__ import annotations
 
 import time
 from collections import Counter, deque
-from collections.abc import Callable, Iterator, Mapping
+from collections.abc import Callable, Iterator, Mapping, Sequence
 from typing import NamedTuple
 
 from genprobe.engines import Engine, Sampling, short_enough
 from genprobe.errors import Caution, EngineError
-from genprobe.records import Failure, LogProb, Response
+from genprobe.records import Failure, LogProb, Request, Response
 from genprobe.runs.places import Places
 from genprobe.runs.run import Run
 from genprobe.tasks.pipeline import Note, Progress
@@ -72,14 +72,19 @@ def generate(
     engine: Engine,
     sampling: Sampling,
     progress: Callable[[Counts], None] | None = None,
+    pilot: int | None = None,
 ) -> Counts:
     """Send the pending requests and store each answer as it arrives.
 
-    progress: called before the first answer and after each. If this is interrupted, also by Ctrl-C,
-    the run can be resumed. Raises EngineError if the engine answers a request that was not sent,
-    answers one twice or with another type of record, or leaves requests unanswered.
+    pilot: stop with so many answers in the run (`_drawn`); None asks for all. progress: called
+    before the first answer and after each. If this is interrupted, also by Ctrl-C, the run can be
+    resumed. Raises EngineError if the engine answers a request that was not sent, answers one twice
+    or with another type of record, or leaves requests unanswered.
     """
     asked, total = run.pending(), run.count("requests")
+    already = total - len(asked)
+    if pilot is not None:
+        asked = _drawn(asked, max(0, pilot - already))
     written = bytearray()
 
     def numbered() -> Iterator[tuple[str, int]]:
@@ -89,7 +94,7 @@ def generate(
 
     places = Places(numbered())
     waiting = bytearray(b"\1") * len(asked)
-    counts = Counts(done=0, failed=0, already=total - len(asked), total=total)
+    counts = Counts(done=0, failed=0, already=already, total=total)
     if progress:
         progress(counts)  # the first batch may take long
     name = engine.identity.engine
@@ -123,8 +128,34 @@ def generate(
     return counts
 
 
-def ask(run: Run, engine: Engine, sampling: Sampling, note: Note, progress: Progress) -> None:
-    """Send the pending requests, with progress and notes. Raises EngineError if all fail."""
+def _drawn(asked: Sequence[Request], most: int) -> list[Request]:
+    """Draw requests, as evenly as can be from each language, question and way of answering.
+
+    Ids are hashes: in their order, the requests of a cell are as if drawn by lot, always the same.
+    """
+    cells: dict[tuple[str, str, str], list[tuple[str, int]]] = {}
+    for at, one in enumerate(asked):
+        cells.setdefault((one.lang, one.probe, one.decode), []).append((one.id, at))
+    turns = (
+        (turn, cell, at)
+        for cell, ids in enumerate(cells.values())
+        for turn, (_, at) in enumerate(sorted(ids))
+    )
+    return [asked[at] for _, _, at in sorted(turns)[:most]]
+
+
+def ask(
+    run: Run,
+    engine: Engine,
+    sampling: Sampling,
+    note: Note,
+    progress: Progress,
+    pilot: int | None = None,
+) -> None:
+    """Send the pending requests, with progress and notes. Raises EngineError if all fail.
+
+    pilot: as for `generate`.
+    """
 
     def step(counts: Counts) -> None:
         if hasattr(progress, "tell"):  # a progress bar, which can show more
@@ -132,7 +163,7 @@ def ask(run: Run, engine: Engine, sampling: Sampling, note: Note, progress: Prog
             progress.tell(", ".join(filter(None, (f"{counts.tokens} tokens", failed))))
         progress("asking", counts.already + counts.done + counts.failed, counts.total)
 
-    counts = generate(run, engine, sampling, step)
+    counts = generate(run, engine, sampling, step, pilot)
     if counts.already:
         note(f"{counts.already} of {counts.total} replies were there already")
     if counts.failed:
