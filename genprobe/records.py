@@ -163,9 +163,9 @@ def _whole(cls: Any) -> tuple[str, ...]:
 
 def fits(value: Any, hint: Any) -> bool:
     """Tell whether a value is as a type states it, with all its parts."""
-    if isinstance(hint, types.UnionType):
-        return any(fits(value, one) for one in typing.get_args(hint))
-    kind, parts = typing.get_origin(hint) or hint, typing.get_args(hint)
+    kind, parts = _parts(hint)
+    if kind is types.UnionType:
+        return any(fits(value, one) for one in parts)
     if kind in (list, tuple):
         return isinstance(value, list | tuple) and all(fits(one, parts[0]) for one in value)
     if kind is dict:
@@ -173,6 +173,11 @@ def fits(value: Any, hint: Any) -> bool:
     if kind is float:
         return type(value) is float or (type(value) is int and abs(value) < 10**300)
     return kind is Any or (type(value) is kind and (kind is not int or abs(value) <= MOST))
+
+
+@functools.cache
+def _parts(hint: Any) -> tuple[Any, tuple[Any, ...]]:
+    return typing.get_origin(hint) or hint, typing.get_args(hint)
 
 
 def described(doc: str, stored: bool = False, **more: Any) -> Any:

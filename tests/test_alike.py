@@ -2,6 +2,7 @@
 
 import os
 import re
+import tracemalloc
 
 import numpy as np
 import pandas as pd
@@ -10,10 +11,13 @@ import random_tables
 from hypothesis import Phase, example, given, settings
 from hypothesis import strategies as st
 
-from genprobe import api
+from genprobe import api, files, logs
 from genprobe.analysis.compare import compare
 from genprobe.analysis.score import score
 from genprobe.analysis.sources import as_runs
+from genprobe.errors import InputError
+from genprobe.outcomes import counted
+from genprobe.tasks.pipeline import logged
 
 SEEDS = st.integers(0, 10_000)
 QUICK = settings(
@@ -178,3 +182,47 @@ def test_other_tables_have_the_same_figures_and_signatures_in_every_form(tmp_pat
     assert {name for name, _ in whole[0]} == {*OTHERS[kind]}
     for name, form in forms.items():
         assert found(form) == whole, name
+
+
+def labelled(number):
+    """Rows of a judged table: four statements, one reply each to many questions."""
+    for at in range(number):
+        answer = ("yes", "no", "ambiguous")[at % 3]
+        yield {
+            "model": "a", "lang": "en", "probe": "agreement", "statement": f"s{at % 4}",
+            "text": f"Dogs of the kind {at % 4} bark.", "sample": at // 4, "answer": answer,
+            "prompt": f"Do dogs of the kind {at % 4} bark? {'So it is said. ' * 20}",
+            "response": f"{answer}, said {at} of {number}; {'and so on, ' * 20}",
+        }  # fmt: skip
+
+
+def test_a_page_of_a_table_holds_no_reply_of_all(tmp_path, monkeypatch):
+    """Its rows go through memory, whatever they say, beyond the limit of what is held of a file."""
+    path = tmp_path / "judged.parquet"
+    files.write_rows(path, labelled(240))
+    monkeypatch.setenv("GENPROBE_LIMIT_UNPACKED", "40000")
+    with pytest.raises(InputError, match="GENPROBE_LIMIT_UNPACKED"):
+        files.read_frame(path)
+    monkeypatch.setattr(counted, "PART", 8)  # parts, as of a large table
+    page = api.report(path)
+    assert "240 replies" in page
+    with as_runs(path) as [folder]:
+        assert figures(score(path)).items() <= figures(score(folder)).items()
+
+
+def test_memory_does_not_grow_with_the_replies_that_a_run_is_made_of(tmp_path):
+    def peak(number):
+        path = tmp_path / f"{number}.jsonl"
+        files.write_rows(path, labelled(number))
+        tracemalloc.start()
+        try:
+            with logs.Log(path) as log:
+                [run] = logged.keep(log, tmp_path / f"{number}", print)
+            return tracemalloc.get_traced_memory()[1], len(list(run.judgments("yesno")))
+        finally:
+            tracemalloc.stop()
+
+    peak(20)  # what is loaded once
+    (small, _), (large, found) = peak(400), peak(1600)
+    assert found == 1600
+    assert large - small < 1200 * 200, "bytes a reply; its texts have 600"

@@ -173,6 +173,7 @@ PARSERS = {
 OWN = {
     "files/__init__.py": "JSON that it has just written",
     "files/cells.py": "JSON that it has just written",
+    "tasks/pipeline/logged.py": "JSON that it has just written",
     "engines/ray.py": "JSON that its own workers wrote",
     "engines/_server.py": "its own table of servers",
     "tasks/pipeline/open.py": "what the user writes in the command",

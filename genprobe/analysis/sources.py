@@ -109,6 +109,8 @@ def as_runs(given: object, note: Note = quiet) -> Iterator[list[Path]]:
     Replies of a table that `genprobe judge` wrote keep its labels; others are read by the judges of
     the task. Raises InputError for a table without replies.
     """
+    from genprobe.outcomes import counted
+
     sources = _spread(any_of(given), note)
     with tempfile.TemporaryDirectory(prefix="genprobe-") as made:
 
@@ -130,6 +132,7 @@ def as_runs(given: object, note: Note = quiet) -> Iterator[list[Path]]:
                         own = [name for name in own if _says(labels, name)]
                     if own:
                         tasks.judge_run(run, own)
+                    counted.counted(run, True)  # joined once; it is read from the folder then
                     folders.append(run.folder)
             if labels is not None:
                 _check_same(source, labels, own_runs)
@@ -137,16 +140,22 @@ def as_runs(given: object, note: Note = quiet) -> Iterator[list[Path]]:
 
 
 def _labels(log: Log) -> pd.DataFrame | None:
-    """Return the rows of tables of replies with their answers, each with its model, else None."""
+    """Return the rows of tables of replies with their answers, each with its model, else None.
+
+    Their texts are not read (`files.frames`).
+    """
     import pandas as pd
+
+    from genprobe.files.frames import read_compact
+    from genprobe.outcomes import counted
 
     parts = []
     for one, _ in () if log.harness else log.read:
-        rows, _ = answered(one.path)
+        rows = read_compact(one.path, counted.texts() - {"text"}, answers=True)
         model = rows["model"] if "model" in rows else pd.Series(None, rows.index, dtype=object)
-        own = [cell_text(name) or Path(str(one.path)).stem for name in model]
+        own = model.map(lambda name, path=one.path: cell_text(name) or Path(str(path)).stem)
         parts.append(rows.assign(model=own))
-    rows = pd.concat(parts, ignore_index=True) if parts else None
+    rows = pd.concat(parts, ignore_index=True) if len(parts) > 1 else parts[0] if parts else None
     return rows if rows is not None and "answer" in rows else None
 
 
@@ -172,7 +181,7 @@ def _check_same(source: Table, labels: pd.DataFrame, runs: Sequence[Run]) -> Non
     """
     import pandas as pd
 
-    from genprobe.outcomes import table
+    from genprobe.outcomes import counted, table
 
     where = f"{source}: a page of this table would not show what `genprobe score` counts"
     cure = "make a page of the run, or give the rows of one reading and revision with their replies"
@@ -181,9 +190,10 @@ def _check_same(source: Table, labels: pd.DataFrame, runs: Sequence[Run]) -> Non
     for model, rows in labels.groupby("model", sort=False):
         if "revision" in rows and rows["revision"].map(cell_text).nunique() > 1:
             raise InputError(f"{where}: several revisions of a model; {cure}")
-        own = [table.outcomes(run) for run in runs if run.spec.model == model]
+        own = [counted.counted(run) for run in runs if run.spec.model == model]
         of = f" of {model}" if labels["model"].nunique() > 1 else ""
-        _compare(table.from_rows(rows), pd.concat(own, ignore_index=True), f"{where}{of}", cure)
+        shown = pd.concat(own, ignore_index=True) if len(own) > 1 else own[0]
+        _compare(counted.compact(table.from_rows(rows)), shown, f"{where}{of}", cure)
 
 
 def _compare(whole: pd.DataFrame, shown: pd.DataFrame, where: str, cure: str) -> None:

@@ -106,8 +106,9 @@ def numbered_rows(
 
     The number is the line in a JSONL file, the row that a spreadsheet shows for a CSV file or a
     workbook (the header is row 1), and the count from 1 in a Parquet file and for rows in memory.
-    streamed: the rows are not kept, so there may be more of them than the limit `rows`. encoding:
-    of a text that is not in UTF-8; UTF-16 is known by its first bytes.
+    streamed: the rows are not kept, so there may be more of them than the limit `rows`, and in
+    Parquet 4 KB of each beyond the limit `unpacked`. encoding: of a text that is not in UTF-8;
+    UTF-16 is known by its first bytes.
     """
     if isinstance(path, Rows):
         return path.numbered()
@@ -123,7 +124,7 @@ def numbered_rows(
     read = {
         "jsonl": lambda: _read_jsonl(path, encoding),
         "csv": lambda: _read_csv(path, encoding),
-        "parquet": lambda: enumerate(parquet.rows(path), 1),
+        "parquet": lambda: enumerate(parquet.rows(path, streamed), 1),
         "workbook": lambda: workbooks.rows(path),
     }[kind]
     if stat.S_ISDIR(status.st_mode):

@@ -26,11 +26,12 @@ _AT_ONCE = 1 << 16  # rows that are read at a time
 
 
 def read_compact(
-    path: str | os.PathLike[str] | Rows, without: Collection[str] = ()
+    path: str | os.PathLike[str] | Rows, without: Collection[str] = (), answers: bool = False
 ) -> pd.DataFrame:
     """Read the rows of a file as a table of categories and numbers.
 
-    without: columns of long texts that are not read if the table has a column `answer`. Its index
+    without: columns of long texts that are not read if the table has a column `answer`. answers:
+    nothing else of interest is in a table without one, so they are never read. Its index
     has the row numbers of `files.numbered_rows`. A column of texts is one of categories, which
     are sorted; of whole numbers, of numbers, or of truth values, one of that
     type; all others hold Python objects. Raises InputError as `files.numbered_rows`.
@@ -39,7 +40,7 @@ def read_compact(
     numbers = _Column(0)
     done = 0
     table = not isinstance(path, Rows) and Path(path).suffix.lower() == ".parquet"
-    for at, cells in _parts(path, without):
+    for at, cells in _parts(path, without, answers):
         held |= {name: _Column(done) for name in cells if name not in held}
         with parquet.sound(Path(str(path)), done) if table else contextlib.nullcontext():
             for name, column in held.items():
@@ -58,12 +59,12 @@ def read_compact(
 
 
 def _parts(
-    path: Any, without: Collection[str]
+    path: Any, without: Collection[str], answers: bool
 ) -> Iterator[tuple[Sequence[int], Mapping[str, Any]]]:
     """Yield the numbers of some rows, and their columns."""
 
     def kept(names: list[str]) -> list[str]:
-        return [n for n in names if n not in without] if "answer" in names else names
+        return [n for n in names if n not in without] if answers or "answer" in names else names
 
     rows = files.numbered_rows(path, streamed=True)
     if not isinstance(path, Rows) and Path(path).suffix.lower() == ".parquet":

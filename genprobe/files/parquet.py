@@ -27,14 +27,17 @@ _HEADS = 1 << 12, 1 << 24  # bytes of the header of a page: mostly, at most
 _WEIGHT = 6  # bytes of memory for a byte of a page: unpacked, in columns, and as texts by hash
 _VALUE = 24  # bytes of a value in a list
 _NESTED = 100  # levels of a header
+_ROW = 4096  # bytes that a row may have beyond the limit `unpacked`, if rows are not kept
 
 
 @contextlib.contextmanager
-def opened(path: Path) -> Iterator[tuple[Any, list[int]]]:
+def opened(
+    path: Path, chosen: Callable[[list[str]], list[str]] = list, streamed: bool = False
+) -> Iterator[tuple[Any, list[int]]]:
     """Open a Parquet file whose pages are within the limits; its texts are read as categories.
 
-    Yields it, and the rows of each row group that are read at a time. Raises InputError for a file
-    that is damaged, or beyond a limit.
+    chosen, streamed: as in `parts`. Yields it, and the rows of each row group that are read at a
+    time. Raises InputError for a file that is damaged, or beyond a limit.
     """
     import pyarrow as pa
     import pyarrow.parquet as pq
@@ -43,7 +46,8 @@ def opened(path: Path) -> Iterator[tuple[Any, list[int]]]:
         with door.reading(path) as source:
             foot = _foot(path, source)
             file = pq.ParquetFile(source, thrift_container_size_limit=limit("members"))
-            texts, groups = _looked_over(path, source, file, foot)
+            names = chosen(list(file.schema_arrow.names))
+            texts, groups = _looked_over(path, source, file, foot, names, streamed)
             file = pq.ParquetFile(
                 door.reading(path), metadata=file.metadata, read_dictionary=sorted(texts)
             )
@@ -86,21 +90,26 @@ class Sink(io.RawIOBase):
         return found
 
 
-def rows(path: Path) -> Iterator[dict[str, Any]]:
+def rows(path: Path, streamed: bool = False) -> Iterator[dict[str, Any]]:
     """Read the rows of a Parquet file; a text that stands in many rows is held once.
 
-    Raises InputError for a file that is damaged, or beyond a limit.
+    streamed: as in `parts`. Raises InputError for a file that is damaged, or beyond a limit.
     """
     unpacked = done = 0
-    for part in parts(path):
+    for part in parts(path, streamed=streamed):
         with sound(path, done):
             found = part.to_pylist()
         done += len(found)
         texts_of = (v for row in found for v in row.values() if isinstance(v, str))
         unpacked += max(_weight(part), sum(map(sys.getsizeof, texts_of)))
-        if unpacked > limit("unpacked"):
+        if unpacked > _most(done, streamed):
             raise exceeded(path, "unpacked")
         yield from found
+
+
+def _most(rows: int, streamed: bool) -> int:
+    """Return how many bytes so many rows may be, unpacked."""
+    return limit("unpacked") + (_ROW * min(rows, limit("rows")) if streamed else 0)
 
 
 @contextlib.contextmanager
@@ -117,18 +126,21 @@ def sound(path: Path, done: int) -> Iterator[None]:
 
 
 def parts(
-    path: Path, chosen: Callable[[list[str]], list[str]] = list, rows: int = _BATCH
+    path: Path,
+    chosen: Callable[[list[str]], list[str]] = list,
+    rows: int = _BATCH,
+    streamed: bool = False,
 ) -> Iterator[Any]:
     """Read a Parquet file as batches of Arrow; a text is one of a dictionary, held once.
 
-    chosen: which of the columns are read. rows: most of them in a batch. Raises
-    InputError as the function `rows`.
+    chosen: which of the columns are read. rows: most of them in a batch. streamed: they are not
+    kept, so that many may have long texts. Raises InputError as the function `rows`.
     """
     import pyarrow as pa
 
     done = 0
     try:
-        with opened(path) as (file, groups):
+        with opened(path, chosen, streamed) as (file, groups):
             names = file.schema_arrow.names
             twice = [n for n, count in collections.Counter(names).items() if count > 1]
             if twice:
@@ -167,24 +179,28 @@ def _foot(path: Path, source: IO[bytes]) -> bytes:
 
 
 def _looked_over(
-    path: Path, source: IO[bytes], file: Any, foot: bytes
+    path: Path, source: IO[bytes], file: Any, foot: bytes, chosen: list[str], streamed: bool
 ) -> tuple[set[str], list[int]]:
     """Return which columns hold texts, and how many rows of each group are read at a time.
 
-    Where the pages stand is read from the foot: pyarrow ends the process if what it says about a
-    column does not fit together.
+    chosen: the columns that are read; only their pages are looked at. Where the pages stand is read
+    from the foot: pyarrow ends the process if what it says about a column does not fit together.
 
     Raises InputError if the file is too large, unpacked, by the headers of its pages.
     """
     found = file.metadata
     total, texts, groups = 0, set(), []
+    inside, rows = tuple(f"{name}." for name in chosen), 0
     for number, group in enumerate(_struct(foot, 0)[0].get(4, [])):
         parts = [part.get(3, {}) for part in group.get(1, [])]
         if len(parts) != found.num_columns:
             raise ValueError("a row group with other columns")
         together = row = 0.0  # bytes of a page of each column; bytes of a row, at most
+        rows += group.get(3, 0)
         for at, part in enumerate(parts):
             column = found.schema.column(at)
+            if column.path not in chosen and not column.path.startswith(inside):
+                continue
             width = 0  # of a value that may stand once for many
             if column.physical_type == "BYTE_ARRAY":
                 texts.add(column.path)
@@ -201,7 +217,7 @@ def _looked_over(
                 together += max((size for _, size in pages), default=0)
                 row += max((size / count for count, size in pages if count), default=0) + width
             total += size
-            if total > limit("unpacked"):
+            if total > _most(rows, streamed):
                 raise exceeded(path, "unpacked")
         if _WEIGHT * together > limit("flight"):
             raise exceeded(f"{path}, row group {number + 1}", "flight")

@@ -242,7 +242,9 @@ def _combined(parts: Sequence[pd.DataFrame], known: Iterable[str]) -> pd.DataFra
 
 def _column(name: str, parts: Sequence[pd.DataFrame]) -> pd.Series:
     cells = [part[name] for part in parts if name in part]
-    kinds = {str(column.dtype) for column in cells if column.notna().any()} or {"category"}
+    # Empty parts have the type of the others; if all are empty, that which is declared.
+    told = [column for column in cells if column.notna().any()] or cells
+    kinds = {str(column.dtype) for column in told}
     every = [
         part[name] if name in part else pd.Series(None, range(len(part)), dtype=object)
         for part in parts

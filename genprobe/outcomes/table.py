@@ -595,7 +595,9 @@ def _mapped(column: pd.Series, read: Callable[[Any], Any]) -> pd.Series:
     """
     if column.dtype == object or column.dtype == "str":
         values = column.tolist() if column.dtype == object else cells_of(column)
-        return pd.Series([read(value) for value in values], column.index, dtype=object)
+        once = functools.cache(read)  # of texts alone: 1 and true are equal, and no text is either
+        found = [once(value) if type(value) is str else read(value) for value in values]
+        return pd.Series(found, column.index, dtype=object)
     codes, every = numbered(column)
     values = [*map(read, pd.Index(every).tolist()), read(None)]  # the last one for the code -1
     into, texts = pd.factorize(np.array(values, dtype=object))

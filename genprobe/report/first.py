@@ -370,7 +370,7 @@ def _quote(source: Source, name: str, hit: float) -> Quote | None:
     if chosen is None or "request" in chosen.never_by or not chosen.fits(source.outcomes):
         return None
     every = math.ceil(len(source.outcomes) / MOST)
-    rows = source.with_texts("request", "prompt", "response", "text", every=every)
+    rows = source.with_texts(every=every)
     units = chosen.units(rows, ["request"])
     counted = (units.left_out == "").to_numpy(bool)
     if units.stats.shape[1] != 2:

@@ -82,12 +82,20 @@ class Source:
         return self._told(counted.counted)
 
     def with_texts(self, *names: str, every: int = 1) -> pd.DataFrame:
-        """Return the table of outcomes with these texts, joined anew: all if none is named.
+        """Return the outcomes with these texts, joined anew; with all, once, if none is named.
 
         every: keep one of so many rows (`counted.compact_of`). Raises as `outcomes`.
         """
-        kept = names or tuple(counted.texts())
-        return self._told(lambda run: counted.compact_of(run, kept, every))
+        if names:
+            return self._told(lambda run: counted.compact_of(run, names, every))
+        if every not in self._sampled:
+            all_of = tuple(counted.texts())
+            self._sampled[every] = self._told(lambda run: counted.compact_of(run, all_of, every))
+        return self._sampled[every]
+
+    @cached_property
+    def _sampled(self) -> dict[int, pd.DataFrame]:
+        return {}
 
     def whole(self) -> pd.DataFrame:
         """Return the table of outcomes with all texts, joined anew. Raises as `outcomes`."""

@@ -5,17 +5,25 @@ from __future__ import annotations
 import dataclasses
 import functools
 import hashlib
+import json
+import os
 import re
-from collections import Counter
-from collections.abc import Collection, Iterator, Mapping, Sequence
+import tempfile
+import typing
+from array import array
+from collections.abc import Collection, Hashable, Iterator, Mapping, Sequence
 from pathlib import Path
-from typing import Any, NamedTuple
+from typing import IO, Any, NamedTuple
+
+import numpy as np
 
 from genprobe import logs
 from genprobe._version import __version__
 from genprobe.datasets import statements
 from genprobe.errors import Caution, InputError
+from genprobe.files import disk
 from genprobe.files.cells import Notes, Problems, cell_text
+from genprobe.files.rows import Table
 from genprobe.limits import exceeded, limit
 from genprobe.outcomes import columns
 from genprobe.outcomes.external import truth
@@ -33,6 +41,7 @@ from genprobe.records import (
     digest,
 )
 from genprobe.resources import packs, panel, registry
+from genprobe.runs.places import Places, number
 from genprobe.runs.run import Run
 from genprobe.runs.spec import LOG, Spec, statements_hash, versions
 from genprobe.tasks.pipeline import Note
@@ -69,6 +78,140 @@ class _Reply(NamedTuple):
     worded: bool
 
 
+class _Part(Sequence[Request]):
+    """The replies of one model to one pack, as requests; of each, memory holds a few numbers.
+
+    held: the file that holds the rest, a line of JSON each.
+    """
+
+    def __init__(self, held: IO[bytes]) -> None:
+        self._held = held
+        self._at = array("q")  # where each stands in the file
+        self._asked = array("Q")  # a hash of what was asked
+        self._way = array("q")  # number of its facets in `ways`
+        self._number = array("q")  # number of its own sample number in `_numbers`
+        self._numbers: dict[int | None, int] = {}
+        self._places: dict[tuple[str, ...], int] = {}  # of statements
+        self.ways: dict[tuple[str, ...], int] = {}
+        self.probes: dict[str, None] = {}
+        self.worded: set[str] = set()  # languages
+        self.files: set[Table] = set()
+        self.readers: set[str] = set()
+        self.judged = self.labelled = False
+        self._settings: dict[str, set[Any]] = {name: set() for name in _SETTINGS}
+        self.about: list[Statement] = []
+        self.pack = ""
+
+    def add(self, reply: _Reply) -> None:
+        """Add a row. Raises InputError for a label that is none."""
+        row, place = reply.found.row, _place(reply.statement)
+        answer, given, theirs = _answer(row), _given(row, reply.found), _label(row)
+        at = self._places.setdefault(place, len(self._places))
+        line = [at, reply.probe, reply.messages, reply.facets, answer, given, theirs]
+        with disk.writing(Path(tempfile.gettempdir())):
+            self._at.append(self._held.seek(0, os.SEEK_END))
+            self._held.write(json.dumps(line).encode("ascii") + b"\n")
+        # Not by facets alone: requests with the same words have the same id.
+        self._asked.append(number(canonical([*place, reply.probe, reply.messages])))
+        way = tuple(reply.facets[name] for name in FACETS)
+        self._way.append(self.ways.setdefault(way, len(self.ways)))
+        told = whole_number(cell_text(row.get("sample")))
+        self._number.append(self._numbers.setdefault(told, len(self._numbers)))
+        self.probes[reply.probe] = None
+        self.worded |= {reply.statement.lang} if reply.worded else set()
+        self.files.add(reply.found.path)
+        self.readers |= {cell_text(row.get("reader"))} - {""}
+        self.judged |= given is not None
+        self.labelled |= theirs is not None
+        for name, values in self._settings.items():
+            value = row.get(name)
+            if len(values) < 2:
+                values.add(value if isinstance(value, Hashable) else cell_text(value))
+
+    def settle(self, made: _Statements) -> None:
+        """Take the statements as all replies have them, and number replies and ways of asking."""
+        self.about = [made.settled(made.known[place]) for place in self._places]
+        self.samples = self._sampled()
+        values = {name: {way[at] for way in self.ways} for at, name in enumerate(FACETS)}
+        worded = bool(values["wording"] - {"", panel.PUBLISHED})
+        varies = {
+            "wording": worded,
+            "order": worded and values["order"] != {""},
+            "persona": bool(values["persona"] - {"", panel.NOBODY}),
+            "instruction": len(values["instruction"]) > 1,
+        }
+        # In what the questions differ (`records.FACETS`), with the values.
+        self.vary = {name: values[name] for name in FACETS if varies[name]}
+
+    def _sampled(self) -> array[int]:
+        """Return the number of each reply among those to its question.
+
+        It is that of the column `sample`, so that a reply which is not there moves no other, if the
+        column numbers replies to a question: it has as many numbers as the most replies to one, and
+        none twice there. Else it is the place among the rows.
+        """
+        _, asked, count = np.unique(self._asked, return_inverse=True, return_counts=True)
+        if None not in self._numbers and len(self._numbers) == count.max():
+            each = asked * len(self._numbers) + np.frombuffer(self._number, np.int64)
+            if len(np.unique(each)) == len(each):
+                ordered = sorted(n for n in self._numbers if n is not None)
+                rank = {self._numbers[n]: place for place, n in enumerate(ordered)}
+                return array("q", (rank[n] for n in self._number))
+        done = [0] * len(count)
+        found = array("q")
+        for question in asked.tolist():
+            found.append(done[question])
+            done[question] += 1
+        return found
+
+    def most(self) -> int:
+        """Return how many replies a question has at most, in one wording and persona."""
+        if not self.vary:
+            return 1 + max(self.samples)
+        kept = [tuple(way[FACETS.index(name)] for name in self.vary) for way in self.ways]
+        of = {way: at for at, way in enumerate(dict.fromkeys(kept))}
+        ways = np.array([of[way] for way in kept])[np.frombuffer(self._way, np.int64)]
+        _, asked = np.unique(self._asked, return_inverse=True)
+        return int(np.unique(asked * len(of) + ways, return_counts=True)[1].max())
+
+    def single(self, name: str) -> Any:
+        """Return a setting that all rows share, as a number; None if not, or if it is unknown."""
+        values = self._settings[name]
+        (value,) = values if len(values) == 1 else (None,)
+        try:
+            found = (int if name == "max_tokens" else float)(cell_text(value))
+        except (ValueError, OverflowError):
+            return None
+        return found if abs(found) <= MOST else None
+
+    def __len__(self) -> int:
+        return len(self._at)
+
+    @typing.overload
+    def __getitem__(self, at: int) -> Request: ...
+    @typing.overload
+    def __getitem__(self, at: slice) -> list[Request]: ...
+    def __getitem__(self, at: int | slice) -> Request | list[Request]:
+        if isinstance(at, slice):
+            return [self.reply(one)[0] for one in range(len(self))[at]]
+        return self.reply(at)[0]
+
+    def replies(self) -> Iterator[tuple[Request, Any, Any, Any]]:
+        """Yield each request with its answer, and what a judge and another reader said of it."""
+        return map(self.reply, range(len(self)))
+
+    def reply(self, at: int) -> tuple[Request, Any, Any, Any]:
+        self._held.seek(self._at[at])
+        place, probe, messages, facets, *rest = json.loads(self._held.readline())
+        about = self.about[place]
+        request = Request.asked(
+            *(about.id, about.lang, self.pack, probe, messages),
+            sample=self.samples[at],
+            facets={name: facets[name] for name in self.vary if facets[name]},
+        )
+        return request, *rest
+
+
 def keep(log: logs.Log, folder: Path, note: Note) -> list[Run]:
     """Write the replies of a log to run folders, and return the runs, closed and not yet judged.
 
@@ -77,11 +220,24 @@ def keep(log: logs.Log, folder: Path, note: Note) -> list[Run]:
     and noted. Labels of the log's own reader are judgments of `theirs`. Raises InputError with all
     rows that cannot be used.
     """
+    with tempfile.TemporaryFile() as held:
+        parts = _read(log, held, note)
+        if len(parts) > 1:
+            note(Caution(f"{folder}: {many(len(parts), 'run')}, one of each model: {folder}/*"))
+        named = {key: _name(key, list(parts)) for key in parts}
+        return [
+            _written(log, folder / named[key] if len(parts) > 1 else folder, key, part)
+            for key, part in parts.items()
+        ]
+
+
+def _read(log: logs.Log, held: IO[bytes], note: Note) -> dict[tuple[str, str], _Part]:
+    """Return the replies of each pack and model."""
     if log.told:
         note(log.told)
     problems = Problems(log.name)
     made = _Statements(named=not log.harness)
-    parts: dict[tuple[str, str], list[_Reply]] = {}
+    parts: dict[tuple[str, str], _Part] = {}
     for count, found in enumerate(opened(log, problems, note), 1):
         if count > limit("rows"):
             raise exceeded(log.name, "rows")
@@ -90,7 +246,7 @@ def keep(log: logs.Log, folder: Path, note: Note) -> list[Run]:
         with problems.at(found.where):
             reply = made.reply(found)
             model = cell_text(found.row.get("model")) or Path(str(found.path)).stem
-            parts.setdefault((reply.pack, model), []).append(reply)
+            parts.setdefault((reply.pack, model), _Part(held)).add(reply)
     problems.tell()
     tell_unknown(log, bool(parts), note)
     if made.roles:
@@ -105,17 +261,9 @@ def keep(log: logs.Log, folder: Path, note: Note) -> list[Run]:
                 "them not; `-o FILE.jsonl` makes a table, which can be split by them"
             )
         )
-    for key, replies in parts.items():
-        known = {_place(one.statement): one.statement for one in replies}
-        settled = {place: made.settled(one) for place, one in known.items()}
-        parts[key] = [one._replace(statement=settled[_place(one.statement)]) for one in replies]
-    named = {key: _name(key, list(parts)) for key in parts}
-    if len(parts) > 1:
-        note(Caution(f"{folder}: {many(len(parts), 'run')}, one of each model: {folder}/*"))
-    return [
-        _written(log, folder / named[key] if len(parts) > 1 else folder, key, replies)
-        for key, replies in parts.items()
-    ]
+    for part in parts.values():
+        part.settle(made)
+    return parts
 
 
 def _name(key: tuple[str, str], others: Sequence[tuple[str, str]]) -> str:
@@ -140,6 +288,7 @@ class _Statements:
         self.types: dict[tuple[str, ...], set[str]] = {}  # of bias, by id, language, role, pair
         self.roles: set[str] = set()  # that are not known
         self.varying: set[str] = set()  # columns that differ between replies to one statement
+        self.known: dict[tuple[str, ...], Statement] = {}  # by id, language, role and pair
 
     def reply(self, found: logs.Found) -> _Reply:
         """Return a row with its statement. Raises InputError if it lacks what a run needs."""
@@ -216,6 +365,7 @@ class _Statements:
             before.append(made)
         own, other = ({**s.extra, **{n: getattr(s, n) for n in _ALIKE}} for s in (one, made))
         self.varying |= {n for n in own.keys() | other.keys() if own.get(n) != other.get(n)}
+        self.known.setdefault(_place(one), one)
         self.types.setdefault(_place(one), set()).update(filter(None, made.bias_type.split("+")))
         return one
 
@@ -274,27 +424,14 @@ def _builtin() -> dict[tuple[str, str], Statement]:
     return found
 
 
-def _written(log: logs.Log, folder: Path, key: tuple[str, str], replies: Sequence[_Reply]) -> Run:
+def _written(log: logs.Log, folder: Path, key: tuple[str, str], part: _Part) -> Run:
     pack, model = key
-    items = list(dict.fromkeys((one.statement.id, one.statement.lang) for one in replies))
-    known = {(one.statement.id, one.statement.lang): one.statement for one in replies}
-    about = [known[item] for item in items]
-    languages = tuple(dict.fromkeys(one.lang for one in about))
-    own, packed = _pack(pack, languages, {one.statement.lang for one in replies if one.worded})
-    vary = _varying(replies)
-    of = [{name: one.facets[name] for name in vary if one.facets[name]} for one in replies]
-    samples = _samples(replies)
-    requests = [
-        Request.asked(
-            *(one.statement.id, one.statement.lang, packed["pack"], one.probe, one.messages),
-            sample=sample,
-            facets=facets,
-        )
-        for one, facets, sample in zip(replies, of, samples, strict=True)
-    ]
-    probes = dict.fromkeys(one.probe for one in replies)
+    languages = tuple(dict.fromkeys(one.lang for one in part.about))
+    own, packed = _pack(pack, languages, part.worded)
+    part.pack = packed["pack"]
+    vary = part.vary
     order = list(packs.load_pack(pack).probes) if not own else []
-    files = sorted({one.found.path for one in replies}, key=str)
+    files = sorted(part.files, key=str)
     spec = Spec(
         command=pack if pack in registry.names("tasks") else "yesno",
         model=model,
@@ -308,13 +445,13 @@ def _written(log: logs.Log, folder: Path, key: tuple[str, str], replies: Sequenc
             "unknown": log.unknown.total(),
         },
         data=Path(log.name).name or log.name,
-        statements=statements_hash(about),
+        statements=statements_hash(part.about),
         languages=languages,
-        probes=tuple(sorted(probes, key=order.index) if order else probes),
+        probes=tuple(sorted(part.probes, key=order.index) if order else part.probes),
         decode=("recorded",),
-        **{name: _single(replies, name) for name in _SETTINGS},
+        **{name: part.single(name) for name in _SETTINGS},
         seed=0,
-        samples=_most(replies, of) if vary else 1 + max(samples),
+        samples=part.most(),
         limit=None,
         wordings=str(len(vary["wording"])) if "wording" in vary else "",
         personas=str(len(vary["persona"])) if "persona" in vary else "",
@@ -322,66 +459,21 @@ def _written(log: logs.Log, folder: Path, key: tuple[str, str], replies: Sequenc
         version=__version__,
         **packed,
     )
-    with Run.start(folder, spec, about, requests, own) as run:
-        there = {*run.answered(), *(one.request for one in run.failures())}
-        for request, one in zip(requests, replies, strict=True):
-            if request.id not in there:
-                run.append(_answer(request, one.found.row))
+    with Run.start(folder, spec, part.about, part, own) as run:
+        there = Places((name, 0) for name in run.answered())
+        failed = {one.request for one in run.failures()}
+        for request, answer, *_ in part.replies():
+            if there.get(request.id) is None and request.id not in failed:
+                said = not isinstance(answer, str)
+                run.append(_response(request, answer) if said else _failure(request, answer))
     with Run.open(folder) as run:
-        if read := list(_given(requests, replies)):
-            readers = {cell_text(one.found.row.get("reader")) for one in replies} - {""}
-            run.write_judgments(_READ, readers.pop() if len(readers) == 1 else "given", read)
-        if labels := list(_labels(requests, replies)):
-            run.write_judgments(THEIRS, f"{THEIRS}@1+{log.format}", labels, only=THEIRS)
+        if part.judged:
+            reader = part.readers.pop() if len(part.readers) == 1 else "given"
+            run.write_judgments(_READ, reader, _judgments(part, _READ))
+        if part.labelled:
+            signature = f"{THEIRS}@1+{log.format}"
+            run.write_judgments(THEIRS, signature, _judgments(part, THEIRS), only=THEIRS)
     return run
-
-
-def _varying(replies: Sequence[_Reply]) -> dict[str, set[str]]:
-    """Return in what the questions differ (`records.FACETS`), with the values."""
-    values = {name: {one.facets[name] for one in replies} for name in FACETS}
-    worded = bool(values["wording"] - {"", panel.PUBLISHED})
-    varies = {
-        "wording": worded,
-        "order": worded and values["order"] != {""},
-        "persona": bool(values["persona"] - {"", panel.NOBODY}),
-        "instruction": len(values["instruction"]) > 1,
-    }
-    return {name: values[name] for name in FACETS if varies[name]}
-
-
-def _most(replies: Sequence[_Reply], facets: Sequence[Mapping[str, str]]) -> int:
-    """Return how many replies a question has at most, in one wording and persona."""
-    asked = (
-        canonical([one.statement.id, one.statement.lang, one.probe, one.messages, how])
-        for one, how in zip(replies, facets, strict=True)
-    )
-    return max(Counter(asked).values())
-
-
-def _samples(replies: Sequence[_Reply]) -> list[int]:
-    """Return the number of each reply among those to its question.
-
-    It is that of the column `sample`, so that a reply which is not there moves no other, if the
-    column numbers replies to a question: it has as many numbers as the most replies to one, and
-    none twice there. Else it is the place among the rows.
-    """
-    found: dict[str, list[int]] = {}
-    for at, one in enumerate(replies):
-        # Not by facets alone: requests with the same words have the same id.
-        what = [one.statement.id, one.statement.lang, one.probe, one.messages]
-        found.setdefault(canonical(what), []).append(at)
-    given = [cell_text(one.found.row.get("sample")) for one in replies]
-    told = [whole_number(n) for n in given]
-    numbers = sorted({n for n in told if n is not None})
-    most = max(map(len, found.values()))
-    known = None not in told and len(numbers) == most
-    if known and all(len({given[at] for at in places}) == len(places) for places in found.values()):
-        return [numbers.index(n) for n in told if n is not None]
-    samples = [0] * len(replies)
-    for places in found.values():
-        for n, at in enumerate(places):
-            samples[at] = n
-    return samples
 
 
 def _pack(
@@ -403,68 +495,67 @@ def _pack(
     return content, {"pack": f"{_OWN}@1", "pack_hashes": hashes}
 
 
-def _single(replies: Sequence[_Reply], name: str) -> Any:
-    """Return a setting that all rows share, as a number; None if they do not, or it is unknown."""
-    values = {one.found.row.get(name) for one in replies}
-    (value,) = values if len(values) == 1 else (None,)
-    try:
-        found = (int if name == "max_tokens" else float)(cell_text(value))
-    except (ValueError, OverflowError):
-        return None
-    return found if abs(found) <= MOST else None
+_TEXTS = ("finish", "prompt", "reasoning", "reasoning_from", "answered_by")
 
 
-def _answer(request: Request, row: Mapping[str, Any]) -> Response | Failure:
+def _answer(row: Mapping[str, Any]) -> list[str] | str:
+    """Return the reply of a row and its texts; of a row without a reply, why there is none."""
     if row.get("response") is None:
-        return Failure(request.id, "missing", cell_text(row.get("error")) or "no reply", 1)
-    names = ("finish", "reasoning", "reasoning_from", "prompt", "answered_by")
-    texts = {name: row.get(name) for name in names}
-    found = {name: value if isinstance(value, str) else "" for name, value in texts.items()}
+        return cell_text(row.get("error")) or "no reply"
+    found = [row.get(name) for name in _TEXTS]
+    return [row["response"], *(one if isinstance(one, str) else "" for one in found)]
+
+
+def _response(request: Request, answer: Sequence[str]) -> Response:
+    text, finish, prompt, reasoning, reasoning_from, model = answer
     return Response(
-        request.id,
-        row["response"],
-        found["finish"] or "recorded",
-        found["prompt"],
-        None,
-        None,
-        reasoning=found["reasoning"] or None,
-        reasoning_from=found["reasoning_from"],
-        model=found["answered_by"],
+        *(request.id, text, finish or "recorded", prompt, None, None),
+        reasoning=reasoning or None,
+        reasoning_from=reasoning_from,
+        model=model,
     )
+
+
+def _failure(request: Request, why: str) -> Failure:
+    return Failure(request.id, "missing", why, 1)
 
 
 _READ = "yesno"  # the judge whose columns a table may have already
 
 
-def _given(requests: Sequence[Request], replies: Sequence[_Reply]) -> Iterator[Judgment]:
-    """Yield what a table that `genprobe judge` wrote says of its replies.
+def _given(row: Mapping[str, Any], found: logs.Found) -> list[Any] | None:
+    """Return what a table that `genprobe judge` wrote says of a reply: label, rule, evidence, more.
 
     Raises InputError for a label that is none.
     """
-    for request, one in zip(requests, replies, strict=True):
-        row = one.found.row
-        if row.get("response") is None or not (label := cell_text(row.get("answer"))):
-            continue
-        if label not in ANSWERS:
-            raise registry.unknown("answer", label, ANSWERS)
-        found = {name: cell_text(row.get(name)) for name in ("kind", "likely", "rule", "evidence")}
-        fields: dict[str, JSON] = {
-            "kind": found["kind"] or None,
-            "conflict": truth("conflict", row.get("conflict"), one.found.where),
-            "likely": found["likely"] or None,
-        }
-        yield Judgment(request.id, _READ, label, None, found["rule"], found["evidence"], fields)
+    if row.get("response") is None or not (label := cell_text(row.get("answer"))):
+        return None
+    if label not in ANSWERS:
+        raise registry.unknown("answer", label, ANSWERS)
+    told = {name: cell_text(row.get(name)) for name in ("kind", "likely", "rule", "evidence")}
+    fields: dict[str, JSON] = {
+        "kind": told["kind"] or None,
+        "conflict": truth("conflict", row.get("conflict"), found.number),
+        "likely": told["likely"] or None,
+    }
+    return [label, told["rule"], told["evidence"], fields]
 
 
-def _labels(requests: Sequence[Request], replies: Sequence[_Reply]) -> Iterator[Judgment]:
-    """Yield the labels that another harness gave the replies, where there are any."""
-    for request, one in zip(requests, replies, strict=True):
-        row = one.found.row
-        if label := cell_text(row.get("theirs")):
-            told = {name: cell_text(row.get(name)) for name in ("their_score", "target")}
-            rule = cell_text(row.get("their_metric")) or "unknown"
-            cut = cell_text(row.get("their_answer"))
-            yield Judgment(request.id, THEIRS, label, None, rule, cut, {**told})
+def _label(row: Mapping[str, Any]) -> list[Any] | None:
+    """Return the label that another harness gave a reply, where there is one."""
+    if not (label := cell_text(row.get("theirs"))):
+        return None
+    told = {name: cell_text(row.get(name)) for name in ("their_score", "target")}
+    rule = cell_text(row.get("their_metric")) or "unknown"
+    return [label, rule, cell_text(row.get("their_answer")), told]
+
+
+def _judgments(part: _Part, judge: str) -> Iterator[Judgment]:
+    """Yield what the rows say of the replies."""
+    for request, _, given, theirs in part.replies():
+        if said := (given if judge == _READ else theirs):
+            label, rule, evidence, fields = said
+            yield Judgment(request.id, judge, label, None, rule, evidence, fields)
 
 
 def beside(run: Run) -> Iterator[str]:
