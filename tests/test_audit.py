@@ -775,6 +775,10 @@ def test_a_new_file_has_what_its_models_can_be_asked(tmp_path):
         file, more = tmp_path / f"{models}.toml", ["--lang", "kk,ru,en", *words[2:]]
         assert run("new", file, "--model", models, "--instrument", "stories", *more).exit_code == 0
         assert f"langs = {langs}  # it exists" in file.read_text()
+    for models, by_choice in (("sherkala", False), ("control", True)):
+        file = tmp_path / f"choices-{models}.toml"
+        assert run("new", file, "--model", models, "--instrument", "choices", *words).exit_code == 0
+        assert ('decodes = ["choice"]' in file.read_text()) == by_choice
 
 
 def test_an_option_that_is_given_twice_is_refused(tmp_path):

@@ -129,6 +129,10 @@ def _instrument(
     lines = [f"\n# {task.about}", f"[instruments.{name}]"]
     if fetched:
         lines.append(f"data = {_toml(fetched)}")
+        if None in models_:
+            lines.append(
+                'decodes = ["choice"]   # the control model names no option in its own words'
+            )
     why: list[str] = []
     asks = [Ask(langs=(code,), limit=1, model=model) for model in models_ for code in codes]
     lacks = {ask.langs[0] for ask in asks if not fetched and not _exists(task, ask, why)}

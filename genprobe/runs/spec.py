@@ -343,5 +343,5 @@ def _short(value: Any) -> str:
 
 
 def _clip(value: Any) -> str:
-    text = repr(value)
+    text = ", ".join(value) if isinstance(value, tuple) and value else repr(value)
     return text if len(text) <= 60 else text[:57] + "…"
