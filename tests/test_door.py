@@ -47,6 +47,7 @@ ELSEWHERE = {
     "engines/_server.py": "its own table of servers",
     "engines/ray.py": "os.devnull",
     "engines/vllm.py": "a temporary file without a name",
+    "tasks/pipeline/logged.py": "a temporary file without a name",
     "selftest/__init__.py": "its own temporary folder",
     "analysis/again.py": "its own temporary folder",
     "report/figures/__init__.py": "its own temporary folder",
