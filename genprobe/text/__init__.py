@@ -29,7 +29,8 @@ _MARKS = (
 )
 # Chinese is written without spaces: each ideograph is a token.
 HAN = "\u3400-\u4dbf\u4e00-\u9fff\uf900-\ufaff"
-TOKEN = re.compile(rf"[{HAN}]|[^\W_{HAN}](?:[^\W_{HAN}]+|[{_MARKS}]+|'(?=[^\W\d_]))*")
+# Possessive: a word has one reading, and where it does not fit, no shorter ones are tried.
+TOKEN = re.compile(rf"[{HAN}]|[^\W_{HAN}](?:[^\W_{HAN}]++|[{_MARKS}]++|'(?=[^\W\d_]))*+")
 # The same in a text of ASCII alone, where it is found in half the time.
 _ASCII_TOKEN = re.compile(r"[A-Za-z0-9]+(?:'[A-Za-z][A-Za-z0-9]*)*")
 _APART, _ASCII_APART = (re.compile(f"({token.pattern})") for token in (TOKEN, _ASCII_TOKEN))
