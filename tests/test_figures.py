@@ -321,6 +321,24 @@ def test_mixing_is_the_win_rate_over_the_share_in_five_bins():
     assert all((100 * s.low, 100 * s.high) in xs for s in shares)
 
 
+@pytest.mark.parametrize(
+    ("name", "step"),
+    [
+        ("step1000-tokens4B", 1000),
+        ("epoch-2-step-300", 300),
+        ("global_step-40-epoch-2", 40),
+        ("epoch_3", 3),
+        ("checkpoint-" + "9" * 5000, None),
+        ("main", None),
+    ],
+)
+def test_a_checkpoint_is_of_a_step_and_not_of_its_epoch(name, step):
+    (series,) = data("logprob", one=[]).of_kind("logprob")
+    series.runs[0].spec = SimpleNamespace(model="kaz", checkpoint=name)
+    series.runs[0].folder = Path("runs", "one")
+    assert checkpoints.checkpoint(series) == ("kaz", step)
+
+
 def test_checkpoints_are_points_of_one_curve():
     series = []
     for step, wins in ((2000, 3), (1000, 1)):

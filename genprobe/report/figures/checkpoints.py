@@ -16,6 +16,7 @@ from genprobe.report.figures import Figure, stem
 from genprobe.report.figures._data import Data, Series, shown, split, values
 from genprobe.report.figures._plot import Scale, lines, looks, panels
 from genprobe.resources.models import STEP
+from genprobe.text import whole_number
 from genprobe.text.display import short_name
 
 _AXES = (Scale("checkpoint", percent=False, limits=None), Scale("win rate (%)", middle=50.0))
@@ -104,10 +105,16 @@ def checkpoint(series: Series) -> tuple[str, int | None]:
     """
     run = series.runs[0]
     model = run.spec.model.rstrip("/")
-    if match := STEP.search(run.spec.checkpoint):
-        return model, int(match[2])
+    if (step := _step(run.spec.checkpoint)) is not None:
+        return model, step
     before, _, last = model.rpartition("/")
-    if match := STEP.fullmatch(last):
-        return before or run.folder.resolve().parent.name, int(match[2])
-    match = STEP.search(run.folder.name)
-    return model, int(match[2]) if match else None
+    if STEP.fullmatch(last):
+        return before or run.folder.resolve().parent.name, _step(last)
+    return model, _step(run.folder.name)
+
+
+def _step(name: str) -> int | None:
+    """Read the step in a name; of `epoch-2-step-300`, that of the training and not the epoch."""
+    found = STEP.findall(name)
+    steps = [number for word, number in found if word.lower() != "epoch"]
+    return whole_number((steps or [number for _, number in found] or [""])[-1])
