@@ -41,7 +41,6 @@ def content(folder):
     return {path: (path.read_bytes(), path.stat().st_mtime_ns) for path in files}
 
 
-@pytest.mark.slow
 @pytest.mark.parametrize("kind", ["yesno", "stories", "essays", "pairs", "choices"])
 def test_a_run_that_was_scored_is_as_stored_and_nothing_is_written(kind, tmp_path):
     folder = copied(kind, tmp_path)
@@ -53,7 +52,6 @@ def test_a_run_that_was_scored_is_as_stored_and_nothing_is_written(kind, tmp_pat
     assert found.left == {} and found.figures == len(Run.open(folder).scores())
 
 
-@pytest.mark.slow
 @pytest.mark.parametrize(
     ("kind", "how"),
     [
@@ -158,7 +156,6 @@ def test_a_table_of_outcomes_that_was_changed_is_named(suffix, tmp_path):
     assert "fewer rows" in score_again(Run.open(folder)).differences[0]
 
 
-@pytest.mark.slow
 def test_figures_of_a_report_belong_to_their_runs(tmp_path):
     folder = copied("pairs", tmp_path)
     _scored(folder)

@@ -104,7 +104,6 @@ def judged(rows):
     return list(api.judge(rows, ("yesno", "refusal", "language")))
 
 
-@pytest.mark.slow
 @QUICK
 @example(900, BY[0], COMPARED[1])  # of its statements only the names and the prompts are known
 @given(SEEDS, st.sampled_from(BY), st.sampled_from(COMPARED))
@@ -129,7 +128,6 @@ def same_in(forms, rows, by, compared):
         assert figures(compare(form, **compared)) == gaps, name
 
 
-@pytest.mark.slow
 @QUICK
 @given(SEEDS, st.sampled_from(BY), st.sampled_from(COMPARED))
 def test_a_table_has_the_same_figures_in_every_form(tmp_path_factory, seed, by, compared):
@@ -198,7 +196,6 @@ def labelled(number):
         }  # fmt: skip
 
 
-@pytest.mark.slow
 def test_a_page_of_a_table_holds_no_reply_of_all(tmp_path, monkeypatch):
     """Its rows go through memory, whatever they say, beyond the limit of what is held of a file."""
     path = tmp_path / "judged.parquet"
@@ -213,7 +210,6 @@ def test_a_page_of_a_table_holds_no_reply_of_all(tmp_path, monkeypatch):
         assert figures(score(path)).items() <= figures(score(folder)).items()
 
 
-@pytest.mark.slow
 def test_memory_does_not_grow_with_the_replies_that_a_run_is_made_of(tmp_path):
     def peak(number):
         path = tmp_path / f"{number}.jsonl"

@@ -118,7 +118,6 @@ def done(tmp_path_factory):
         yield folder, found, notes, steps, again
 
 
-@pytest.mark.slow
 def test_an_audit_is_runs_a_table_and_a_page(done):
     folder, found, notes, _, _ = done
     assert not found.failed and not found.left
@@ -231,7 +230,6 @@ def test_no_more_cells_run_at_once_than_the_file_allows(tmp_path):
     assert not found.failed and both.most == 1
 
 
-@pytest.mark.slow
 def test_two_servers_interrupted_go_on_where_they_were(tmp_path):
     def stop(what, n, total):
         if n >= 9:
@@ -616,7 +614,6 @@ def three(tmp_path_factory):
     return folder
 
 
-@pytest.mark.slow
 def test_an_earlier_audit_asked_otherwise_is_refused_before_anything_runs(done, three, tmp_path):
     with Faulty(answer=says(), models=("one",)) as server:
         table = content(server.url)
@@ -636,7 +633,6 @@ def test_an_earlier_audit_asked_otherwise_is_refused_before_anything_runs(done, 
         assert not server.log and not (tmp_path / "A").exists()
 
 
-@pytest.mark.slow
 @pytest.mark.parametrize(
     ("version", "code", "verdict"), [("v2", 0, "not worse"), ("v3", 1, "worse")]
 )
@@ -693,7 +689,6 @@ def test_a_series_says_when_a_figure_moved(three, tmp_path):
     assert all(day in table for day in days)
 
 
-@pytest.mark.slow
 def test_a_day_that_shows_nothing_is_not_the_day_before_a_figure_moved(tmp_path):
     """Between two full days, one without clear answers, and one with eight of sixty."""
     of = {"a": replies(12), "b": replies(0, empty=True), "c": replies(6, 8), "d": replies(48)}
@@ -735,7 +730,6 @@ def test_what_is_wrong_with_a_series_names_its_audits(tmp_path):
 # --- a new file
 
 
-@pytest.mark.slow
 def test_six_answers_write_a_file_that_is_right(tmp_path):
     file = tmp_path / "a.toml"
     answers = f"control,{control.MODEL}\nkk,en\nyesno,stories,logprob\n2\n4\n{tmp_path / 'A'}\n"

@@ -331,7 +331,6 @@ def divided(models, differ):
     return groups if len(groups) > 1 else None
 
 
-@pytest.mark.slow
 @pytest.mark.parametrize("shares", [(0.9, 0.5, 0.45, 0.1), (0.6, 0.55, 0.5, 0.45)])
 def test_the_ranking_of_four_runs(tmp_path, shares):
     """Figures, simultaneous intervals, groups of ties and chances of ranks, from the JSONL."""
@@ -410,7 +409,6 @@ def test_models_that_differ_alike_everywhere_are_not_certain(tmp_path, statement
     assert found["rank_chances"]["a.csv"][0] < 1
 
 
-@pytest.mark.slow
 @pytest.mark.parametrize(("seed", "spread"), [(0, 0.8), (1, 0.2), (2, 0.0)])
 def test_the_ranking_over_wordings(seed, spread):
     """Several wordings, missing cells: figures, intervals, groups and chances of ranks."""

@@ -592,7 +592,6 @@ def test_bbq_in_a_folder():
     assert Counter(item.bias_type for item in items) == {"Age": 3680, "Religion": 1200}
 
 
-@pytest.mark.slow
 @pytest.mark.skipif(not BBQ.is_dir(), reason="../shared/data/bbq is not here")
 @pytest.mark.parametrize("category", ["Age", "Religion"])
 def test_targets_are_those_that_bbq_publishes(category, tmp_path):

@@ -76,7 +76,6 @@ def test_verify_takes_many_runs(genprobe, tmp_path):
     assert code == 2 and f"holds 1 run; name them: {tmp_path}/*" in err
 
 
-@pytest.mark.slow
 def test_a_folder_of_runs_and_a_pattern_are_all_of_them(genprobe, tmp_path):
     for name in ("yesno", "stories"):
         shutil.copytree(Path(__file__).parent / "golden" / name, tmp_path / "all" / name)

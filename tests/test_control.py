@@ -660,7 +660,6 @@ def test_what_is_cut_in_the_thought_comes_first_and_ranks_nobody(tmp_path):
 # --- forced choice and probabilities
 
 
-@pytest.mark.slow
 def test_probabilities_are_those_of_plain_passes(tmp_path):
     found = decodes.run(tmp_path, ["en"], 0)
     assert [c.fault for c in found] == [""] * len(found) and all(c.asked for c in found)

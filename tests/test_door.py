@@ -289,7 +289,6 @@ def outputs(run: Path, folder: Path):
     yield ".csv", ["review", "export", run, "-o"]
 
 
-@pytest.mark.slow
 @unix
 def test_what_is_written_replaces_no_pipe_or_device(run, tmp_path):
     for number, (suffix, words) in enumerate(outputs(run, tmp_path)):

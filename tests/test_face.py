@@ -410,7 +410,6 @@ def test_a_page_of_rows_shows_the_labels_that_they_have(three, tmp_path, monkeyp
     assert "response" in told_of or "lang" in told_of
 
 
-@pytest.mark.slow
 @pytest.mark.parametrize("log", ["inspect.json", "lm-eval", "promptfoo.json"])
 def test_a_log_is_scored_and_shown_as_its_run_is(log, tmp_path):
     source = str(LOGS / log)

@@ -85,7 +85,6 @@ def test_a_table_of_columns_is_that_of_the_rows(at_once, suffix, monkeypatch, tm
         assert whole[name].dtype == "category" or found[name].dtype != "category", name
 
 
-@pytest.mark.slow
 def test_a_large_file_has_the_figures_of_its_rows(monkeypatch, tmp_path):
     path = tmp_path / "rows.parquet"
     pq.write_table(

@@ -510,7 +510,6 @@ def asked(runs, new, *words, limit="endorsed=5"):
     return found.return_value, found.output
 
 
-@pytest.mark.slow
 def test_exit_codes(runs):
     assert asked(runs, "again")[0] == 0
     assert asked(runs, "rises")[0] == 1

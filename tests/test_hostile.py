@@ -152,7 +152,6 @@ def test_shares_of_answers(made, by):
 TURNED = ("endorsed-both-ways", "rejected-both-ways", "yes-saying", "no-saying")
 
 
-@pytest.mark.slow
 @FEW
 @given(tables())
 def test_the_same_question_twice_is_refused(made):
@@ -641,7 +640,6 @@ def log_probabilities(draw):
     return run_of(statements, requests, records, failures, tuple(names), names)
 
 
-@pytest.mark.slow
 @FEW
 @given(log_probabilities())
 def test_scorers_from_token_to_figure(run):
@@ -691,7 +689,6 @@ def options(draw):
     return run_of(statements, requests, records, [], tuple(names), names)
 
 
-@pytest.mark.slow
 @FEW
 @given(options(), st.sampled_from([0.25, " 0.75", None]))
 def test_choices_from_token_to_figure(run, share):
@@ -708,7 +705,6 @@ def test_choices_from_token_to_figure(run, share):
     agree(counted(outcomes, names, ["scorer"]), plain, ends=1)
 
 
-@pytest.mark.slow
 @FEW
 @given(st.data())
 def test_originals_against_their_contrasts(data):

@@ -3,7 +3,7 @@
 Every argument and option that names a file (`commands_of_files.CASES`) is given every hostile file:
 empty, of bytes, of other types in every field, nested, huge, broken, a pipe, a device, a loop of
 links. A command ends with 0, with 1, 3 or 4 where that is documented, or with 2 and a message.
-`make test` takes a part of them, another for each command; `make slow` takes ten times as many, and
+`make test` takes a part of them, another for each command; `make slow` takes three times as many, and
 `HOSTILE=all make slow` all.
 """
 
@@ -236,7 +236,7 @@ def test_a_case_reads_its_own_file(made, tmp_path, key, at):
 @pytest.mark.parametrize(("key", "at"), ALL, ids=NAMES)
 def test_no_hostile_file_ends_in_a_traceback(made, tmp_path, key, at):
     number = ALL.index((key, at))
-    assert failures(CASES[key][at], made, tmp_path, (number * 37, 521)) == []
+    assert failures(CASES[key][at], made, tmp_path, (number * 37, 173)) == []
 
 
 @pytest.mark.slow
@@ -310,7 +310,7 @@ def of_run(task, words, tmp_path, made, step):
 @pytest.mark.parametrize("task", RUNS)
 def test_no_folder_of_a_run_ends_in_a_traceback(made, tmp_path, task, words):
     number = RUNS.index(task) * len(OF_RUNS) + OF_RUNS.index(words)
-    assert of_run(task, words, tmp_path, made, 2203 + 2 * number) == []
+    assert of_run(task, words, tmp_path, made, 701 + 2 * number) == []
 
 
 @pytest.mark.slow

@@ -458,7 +458,6 @@ def test_false_positives_of_ks_and_pairs(bench):
     assert all(held(ours, of) for of, (_, ours) in found.items()) and "McNemar, mid-p" in found
 
 
-@pytest.mark.slow
 def test_power_is_what_it_is_told_to_be(bench, monkeypatch):
     monkeypatch.setattr(bench, "TOLD", 1000)  # statements: a few studies tell enough
     for size, units, points in ((155, 1, 10), (48, 18, 8), (24, 36, 12)):

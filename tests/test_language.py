@@ -266,7 +266,6 @@ def test_a_verdict_depends_on_nothing_but_the_item() -> None:
     assert [again[i] for i in range(len(items))] == first
 
 
-@pytest.mark.slow
 def test_the_same_in_other_processes() -> None:
     code = (
         "import random; random.seed(); from genprobe.judges import language, Item;"

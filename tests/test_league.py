@@ -133,7 +133,6 @@ def test_a_league_needs_languages_and_a_share(answers):
         score(answers, metrics="yes", league="planet")
 
 
-@pytest.mark.slow
 def test_the_page_has_the_league_table_in_the_words_of_score(tmp_path):
     """Six languages, of which Kazakh alone says yes; five would do, four would not."""
     langs = ["de", "en", "fr", "kk", "pl", "ru"]

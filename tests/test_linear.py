@@ -281,7 +281,6 @@ def made():
     return found
 
 
-@pytest.mark.slow
 @pytest.mark.parametrize("name", JUDGES)
 def test_a_reply_is_read_in_linear_time(made, name):
     assert too_slow(reading(made[name]), TEXTS, [2_000]) == {}

@@ -484,7 +484,6 @@ def test_a_log_becomes_a_run_of_what_it_holds(tmp_path, make):
     assert again.exit_code == 0 and len(list(run.responses())) == len(table)
 
 
-@pytest.mark.slow
 def test_two_models_with_one_log_each_are_compared_gated_reported_and_reviewed(tmp_path):
     """lm-eval's own log, and the same of another model that says no."""
     other = tmp_path / "other"
@@ -1078,7 +1077,6 @@ def own_rows(**more):
     ]
 
 
-@pytest.mark.slow
 def test_a_page_of_a_table_shows_its_own_questions_source_and_reader(tmp_path):
     own = own_rows(prompt=lambda n: f"Would you sign this? Group {n} is quiet.")
     genprobe.report(own, tmp_path / "own.html", figures=tmp_path / "own")

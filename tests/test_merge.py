@@ -80,7 +80,6 @@ def test_pieces_of_one_plan_become_the_run(tmp_path):
     assert figures(run) == figures(whole)
 
 
-@pytest.mark.slow
 def test_a_folder_and_a_pattern_of_pieces_are_one_table_and_overlapping_ones_stay_apart(tmp_path):
     german = [dataclasses.replace(one, lang="de") for one in STATEMENTS]
     asked = list(plan(german, load_pack(), list(SPEC.probes), seed=SPEC.seed))

@@ -95,7 +95,6 @@ def test_the_ends_of_a_share_are_the_quantiles_of_drawn_weights():
     assert statistics.share_interval(hits, sizes) == pytest.approx(ends, abs=0.002)
 
 
-@pytest.mark.slow
 @pytest.mark.parametrize(("clusters", "p"), [(12, 0.2), (40, 0.5)])
 def test_the_interval_of_a_share_covers(clusters, p):
     """Beta-binomial replies, correlation 0.5 within a statement: plain Wilson is far off."""

@@ -77,7 +77,6 @@ def genprobe(*words: object) -> int:
     return commands.cli([str(word) for word in words], standalone_mode=False) or 0
 
 
-@pytest.mark.slow
 def test_every_command_works_from_the_folder_alone(run: Run, tmp_path: Path, capsys) -> None:
     folder = run.folder
     assert run.spec.pack == "safety@1" and (folder / "pack.toml").read_text("utf-8") == PACK

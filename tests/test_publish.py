@@ -54,7 +54,6 @@ def verified(*words):
     return said.return_value, said.stdout
 
 
-@pytest.mark.slow
 def test_a_stranger_makes_the_figures_again_equal_to_the_cell(runs, published, tmp_path):
     """In a process with nothing but the folder: another home, no settings, another place."""
     alone = Path(shutil.copytree(published, tmp_path / "alone" / "public"))
@@ -101,7 +100,6 @@ def test_every_altered_byte_is_found(published, tmp_path):
     assert publishing.check(folder)[2] == [f"{folder}/more.txt: was added since it was published"]
 
 
-@pytest.mark.slow
 def test_figures_that_were_edited_with_their_checksum_are_found_by_counting_again(
     published, tmp_path
 ):
@@ -139,7 +137,6 @@ def test_it_names_the_seal_and_the_manifest_of_the_raw_runs(runs, published):
     assert done.returncode == 0
 
 
-@pytest.mark.slow
 def test_hosts_are_hidden_everywhere_and_the_copy_has_a_seal_of_its_own(tmp_path):
     run = scored("yesno", tmp_path, HOST)
     out = genprobe.publish(run, tmp_path / "public", hide="hosts")

@@ -374,7 +374,6 @@ def hostile(tmp_path_factory):
         return build_report([run], home / "hostile.html")
 
 
-@pytest.mark.slow
 def test_hostile_texts_are_only_texts(hostile):
     text = hostile.read_text("utf-8")
     found = Page(text)

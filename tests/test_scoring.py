@@ -365,7 +365,6 @@ def test_which_token_stands_before_the_first(scorer):
     assert text.sent == "[CLS]…[SEP]" and text.tokens_in == 2
 
 
-@pytest.mark.slow
 @pytest.mark.parametrize(
     ("kind", "probes"),
     [

@@ -282,7 +282,6 @@ def test_a_deleted_seal_is_told_and_the_scores_remember_it(folder: Path) -> None
     assert code == 0 and "unsealed" in lines[-1]
 
 
-@pytest.mark.slow
 @pytest.mark.parametrize("name", ["README.md", "outcomes.parquet"])
 @pytest.mark.parametrize("later", [False, True])
 def test_a_derived_file_that_is_edited_is_told_until_it_is_made_again(

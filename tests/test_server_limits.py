@@ -380,7 +380,6 @@ def test_headers_of_a_model_go_to_its_server_only(tmp_path):
         assert not any("x-house-key" in h for h in other.seen)
 
 
-@pytest.mark.slow
 @pytest.mark.parametrize(
     ("more", "env", "says"),
     [

@@ -187,7 +187,6 @@ def test_what_a_filter_keeps_back_is_an_outcome_also_of_the_first_request(blocke
     assert {r.text for r in found.values() if r.finish != "stop"} == {""}
 
 
-@pytest.mark.slow
 @pytest.mark.parametrize("finish", ["error", "abort", "ERROR"])
 def test_a_reply_that_broke_off_is_asked_again(finish):
     numbers = iter(range(1000))

@@ -325,7 +325,6 @@ def test_what_a_file_gets_wrong_is_one_line(rows, message):
     assert message in str(error.value) and "\n" not in str(error.value)
 
 
-@pytest.mark.slow
 def test_the_published_replies():
     path = DATA / "responses-dev.parquet"
     if not path.exists():

@@ -83,7 +83,6 @@ def unsafe(source: str, where: str = "x.py"):
                 yield f"{where}:{node.lineno}: {name} with a shell"
 
 
-@pytest.mark.slow
 def test_every_call_that_loads_a_model_is_safe():
     found, seen = [], set()
     for path in sorted(ROOT.rglob("*.py")):
